@@ -23,7 +23,7 @@ pub struct PartitionRanges {
     map: PartitionMap,
     /// The ranges that are alive, as they were listed.
     listed: Vec<PartitionKeyRange>,
-    /// Where the feed goes on.
+    /// Where the feed continues.
     etag: Option<String>,
 }
 
@@ -33,7 +33,7 @@ impl PartitionRanges {
         &self.map
     }
 
-    /// Where the feed of changes goes on.
+    /// Where the feed of changes continues.
     pub fn etag(&self) -> Option<&str> {
         self.etag.as_deref()
     }
@@ -56,7 +56,7 @@ pub(crate) enum RangePage {
     Ranges {
         /// The ranges that the page lists.
         ranges: Vec<PartitionKeyRange>,
-        /// Where the feed goes on.
+        /// Where the feed continues.
         etag: Option<String>,
         /// Set when this page is not all of the response.
         continuation: Option<String>,
@@ -65,7 +65,7 @@ pub(crate) enum RangePage {
 
 /// Reads pages of partition ranges.
 pub(crate) trait RangeFeed: Sync {
-    /// The page after `etag`, or from the beginning; `continuation` goes on within one response.
+    /// The page after `etag`, or from the beginning; `continuation` continues within one response.
     fn page(
         &self,
         etag: Option<&str>,
@@ -92,7 +92,7 @@ pub(crate) async fn read_ranges(
     PartitionRanges::after(distinct(listed), etag)
 }
 
-/// All that the feed has after `etag`, newest first, and where it goes on.
+/// All that the feed has after `etag`, newest first, and where it continues.
 async fn read_all_pages(
     feed: &impl RangeFeed,
     mut etag: Option<String>,

@@ -1,7 +1,7 @@
 //! A cache that runs one fetch per key for all concurrent callers.
 //!
 //! In: keys and, for those that are missing or distrusted, a future that fetches. Out: values. All callers
-//! during a fetch share it; it goes on as long as one of them waits, so the one that started it may be
+//! during a fetch share it; it continues as long as one of them waits, so the one that started it may be
 //! dropped, and it is dropped with the last. An error goes to the callers that waited for it and is not
 //! cached.
 
@@ -114,7 +114,7 @@ where
         outcome
     }
 
-    /// Forgets the value if it `is_stale`; says whether it did. A fetch in progress goes on.
+    /// Forgets the value if it `is_stale`; says whether it did. A fetch in progress continues.
     pub(super) fn forget(&self, key: &K, is_stale: impl FnOnce(&V) -> bool) -> bool {
         let mut entries = self.write();
         let Some(entry) = entries.get_mut(key) else { return false };

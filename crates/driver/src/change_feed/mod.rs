@@ -2,7 +2,7 @@
 //!
 //! A [`ChangeFeed`] keeps one cursor per EPK range (`cursor`) and reads them one after another; within a
 //! logical partition changes come in the order they were made. It asks through a [`ChangeSource`] and
-//! so knows neither requests nor regions. An EPK range that splits goes on as its parts, each from where
+//! so knows neither requests nor regions. An EPK range that splits continues as its parts, each from where
 //! the whole had come to; nothing is lost and nothing is repeated.
 //!
 //! The feed never ends. A page that says it is [caught up](ChangePage::caught_up) means that there was
@@ -43,7 +43,7 @@ pub enum ChangeFeedMode {
     AllVersionsAndDeletes,
 }
 
-/// Where a feed begins that does not go on from a continuation.
+/// Where a feed begins that does not continue from a continuation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangeFeedStart {
@@ -127,7 +127,7 @@ impl ChangeFeedOptions {
         ChangeFeedOptions { session_token: Some(token.into()), ..self }
     }
 
-    /// Goes on where an earlier reader stopped.
+    /// Continues where an earlier reader stopped.
     #[must_use]
     pub fn with_continuation(self, continuation: impl Into<String>) -> ChangeFeedOptions {
         ChangeFeedOptions { continuation: Some(continuation.into()), ..self }
@@ -166,7 +166,7 @@ pub struct ChangeRequest {
 pub struct Changes {
     /// `{"Documents": […]}`; empty when nothing changed.
     pub body: Bytes,
-    /// Where to go on.
+    /// Where to continue.
     pub etag: String,
     /// The last change the partition had made by then, wherever in it; none where it does not say.
     pub lsn: Option<u64>,
@@ -295,7 +295,7 @@ impl<S: ChangeSource> ChangeFeed<S> {
         Ok(self.spent.page(Vec::new(), None))
     }
 
-    /// Where to go on after the pages so far, in this process or another.
+    /// Where to continue after the pages so far, in this process or another.
     pub fn continuation(&self) -> String {
         Continuation(self.cursors.clone()).to_text(self.fingerprint)
     }
@@ -305,7 +305,7 @@ impl<S: ChangeSource> ChangeFeed<S> {
         self.cursors.iter().map(|cursor| &cursor.range)
     }
 
-    /// What is new at one cursor, and where it goes on; none when it was divided.
+    /// What is new at one cursor, and where it continues; none when it was divided.
     async fn ask(&mut self, at: usize) -> Result<Option<(Vec<Bytes>, String)>, Error> {
         let request = self.request(&self.cursors[at]);
         match self.source.changes(request).await {

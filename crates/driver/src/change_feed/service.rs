@@ -88,7 +88,7 @@ impl ChangeSource for ServiceChanges {
         };
         let response = self.driver.execute_operation(&operation, &self.options).await.map_err(page_error)?;
         let Some(etag) = response.etag().map(str::to_owned) else {
-            let message = "a page of the change feed does not say where to go on";
+            let message = "a page of the change feed has no continuation";
             return Err(Error::new(ErrorKind::BadResponse, message).into());
         };
         let lsn = response.header(names::LSN).and_then(|text| text.parse().ok()).or_else(|| {

@@ -1,7 +1,7 @@
 //! Metadata lookup: reads containers and partition ranges that the caches lack; the account has
 //! `account_discovery`.
 //!
-//! Each lookup is one request for all operations that need it (`cache`), and goes on for as long as one of them
+//! Each lookup is one request for all operations that need it (`cache`), and continues for as long as one of them
 //! waits, so it does not depend on the deadline of the operation that came first.
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! In: an operation and its settings. Out: one response or one error, before the deadline. [`execute`] is the
 //! loop: locate the partition, make an [`attempt`], [`evaluate`] its outcome, [`record`] it, apply the effects,
-//! and finish or go on. It holds no rules: where to send is `routing`, what a response means is [`evaluate`],
+//! and finish or continue. It holds no rules: where to send is `routing`, what a response means is [`evaluate`],
 //! when to send a second attempt is `hedging`, and what it needs of the driver is [`PipelineContext`].
 
 mod apply_effects;

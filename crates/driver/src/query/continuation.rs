@@ -21,7 +21,7 @@ const MARK: &str = "pq1.";
 /// Where a query stopped.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Continuation {
-    /// Each range goes on by itself.
+    /// Each range continues by itself.
     Streams {
         streams: Vec<RangeStream>,
         window: OffsetLimit,
@@ -35,7 +35,7 @@ pub(super) enum Continuation {
     Replay { rows: u64 },
 }
 
-/// Where one range goes on.
+/// Where one range continues.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct RangeStream {
     pub(super) range: EpkRange,

@@ -28,7 +28,7 @@ pub(super) enum Distinct {
 pub(super) struct SeenRows {
     /// Rows of this run.
     rows: HashSet<u128>,
-    /// In runs that this one goes on from.
+    /// In runs that this one continues from.
     before: HashSet<u64>,
 }
 
@@ -45,7 +45,7 @@ impl SeenRows {
         Ok(is_new)
     }
 
-    /// All rows, for another run to go on from.
+    /// All rows, for another run to continue from.
     fn all(&self) -> Vec<u64> {
         self.before.iter().copied().chain(self.rows.iter().copied().map(short)).collect()
     }
@@ -97,7 +97,7 @@ impl Distinct {
         }
     }
 
-    /// What another run needs to go on: the last row, or all of them.
+    /// What another run needs to continue: the last row, or all of them.
     pub(super) fn saved_state(&self) -> (Option<String>, Vec<u64>) {
         match self {
             Distinct::Off | Distinct::Ordered(None) => (None, Vec::new()),

@@ -43,7 +43,7 @@ pub(super) struct RangeCursor<T> {
 pub(super) enum CursorState {
     /// Asks for the page after this one; the first one without.
     Page(Option<String>),
-    /// Is replaced by cursors over these ranges, which go on after this page.
+    /// Is replaced by cursors over these ranges, which continue after this page.
     Divide(Vec<EpkRange>, Option<String>),
     /// Nothing: that was all.
     End,

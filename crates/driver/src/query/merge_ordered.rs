@@ -139,7 +139,7 @@ impl<S: PageSource> MergeOrdered<S> {
         Ok(settled)
     }
 
-    /// Where each range goes on.
+    /// Where each range continues.
     pub(super) fn streams(&self) -> Vec<RangeStream> {
         let left = self
             .fan_out

@@ -6,9 +6,9 @@
 //!       sequential, merge_ordered, aggregate, hybrid ─► distinct ─► offset_limit ─► QueryPage
 //! ```
 //!
-//! [`QueryPages`] hands out pages of rows, and continuations that any process can go on from. It
+//! [`QueryPages`] hands out pages of rows, and continuations that any process can continue from. It
 //! asks through a [`PageSource`] and so knows neither requests nor regions. A partition that splits while
-//! it is read loses and repeats no row: rows that depend on one document each go on at the service's
+//! it is read loses and repeats no row: rows that depend on one document each continue at the service's
 //! continuation, ordered rows at the last keys that were handed out, and everything else starts that
 //! range over.
 
@@ -101,7 +101,7 @@ impl QueryOptions {
         QueryOptions { parallel_max: requests, ..self }
     }
 
-    /// Goes on where an earlier page of the same query stopped.
+    /// Continues where an earlier page of the same query stopped.
     #[must_use]
     pub fn with_continuation(self, continuation: impl Into<String>) -> QueryOptions {
         QueryOptions { continuation: Some(continuation.into()), ..self }
@@ -353,7 +353,7 @@ impl<S: PageSource> QueryPages<S> {
         Ok(())
     }
 
-    /// Where to go on after the pages so far, in this process or another; none after the last. Made when
+    /// Where to continue after the pages so far, in this process or another; none after the last. Made when
     /// it is asked for, since it grows with the number of partitions and, for DISTINCT over rows in no
     /// order, with the number of rows.
     pub fn continuation(&self) -> Option<String> {

@@ -186,7 +186,7 @@ fn from_gateway(
     let window = OffsetLimit { skip: info.offset.unwrap_or(0), take };
     let merge = merge(&info, query)?;
     let text = match (&merge, query) {
-        // Cut here alone: a partition that counts rows by itself cannot go on counting after a split.
+        // Cut here alone: a partition that counts rows by itself cannot continue counting after a split.
         (Merge::Concatenate, Some(query)) if info.distinct_type == DistinctType::None => {
             without_offset_limit(query, spec)
         }

@@ -24,7 +24,7 @@ pub(super) enum PageStep {
 /// What happens to an EPK range that was split while it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterSplit {
-    /// Its parts go on where it stopped. For queries whose rows depend on one document each: there the
+    /// Its parts continue where it stopped. For queries whose rows depend on one document each: there the
     /// service's continuation means a place in the range, which its parts have as well.
     Continue,
     /// Its parts are read from their beginning. For all other queries: a number of rows of the whole
@@ -92,7 +92,7 @@ impl<S: PageSource> SequentialPages<S> {
         }
     }
 
-    /// Where each range goes on: after its last page, or from its beginning where that means nothing.
+    /// Where each range continues: after its last page, or from its beginning where that means nothing.
     pub(super) fn streams(&self) -> Vec<RangeStream> {
         let from = |continuation: &Option<String>| match (self.after_split, continuation) {
             (AfterSplit::Continue, Some(continuation)) => StreamStart::Page(continuation.clone()),

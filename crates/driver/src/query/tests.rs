@@ -233,7 +233,7 @@ async fn start(
     QueryPages::start(Arc::clone(simulation), body(query), "rid", &simulation.definition, &options).await
 }
 
-/// All rows of a query, stopping after every `stop_every`th page to go on from its continuation.
+/// All rows of a query, stopping after every `stop_every`th page to continue from its continuation.
 async fn all_rows(
     simulation: &Arc<Simulation>,
     query: &str,

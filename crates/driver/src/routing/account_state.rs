@@ -20,7 +20,7 @@ pub(crate) const UNAVAILABLE_FOR: Duration = Duration::from_secs(60);
 /// Which requests an unavailable region does not get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unavailable {
-    /// It does not take writes; reads go on.
+    /// It does not take writes; reads continue.
     Writes,
     /// It cannot be reached, or the account is not there.
     All,

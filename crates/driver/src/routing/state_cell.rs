@@ -18,7 +18,7 @@ impl<T> StateCell<T> {
         StateCell { current: ArcSwap::from_pointee(state), writer: Mutex::new(()) }
     }
 
-    /// The newest snapshot. It stays as it is, however the cell goes on.
+    /// The newest snapshot. It stays as it is, however the cell continues.
     pub(crate) fn snapshot(&self) -> Arc<T> {
         self.current.load_full()
     }

@@ -62,7 +62,7 @@ impl ContainerSession {
         match scope {
             SessionScope::Range { id, parents } => {
                 let own = tokens.get(&id);
-                // Children go on where their parents stopped, so a child's token says more, unless a
+                // Children continue where their parents stopped, so a child's token says more, unless a
                 // response of the parent came in after the split.
                 let mut inherited = parents.iter().filter_map(|parent| tokens.get(parent)).peekable();
                 if inherited.peek().is_none() {

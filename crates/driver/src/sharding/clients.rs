@@ -12,7 +12,7 @@ use crate::transport::{HttpClientConfig, Transport, TransportFactory};
 pub struct SharedClient {
     id: u64,
     transport: Arc<dyn Transport>,
-    /// Set when an endpoint evicted it: endpoints that use it go on, no other endpoint begins to.
+    /// Set when an endpoint evicted it: endpoints that use it continue, no other endpoint begins to.
     retired: AtomicBool,
 }
 

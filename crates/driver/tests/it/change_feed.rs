@@ -67,7 +67,7 @@ async fn every_item_is_delivered_once_while_partitions_split() {
     assert!(delivered.values().all(|times| *times == 1), "{delivered:?}");
     assert_eq!(feed.ranges().count(), 3);
 
-    // Another process goes on where this one stopped.
+    // Another process continues where this one stopped.
     let continuation = feed.continuation();
     run(&writer, &test_account.upsert("i3", 2)).await.expect("written");
     let mut other =

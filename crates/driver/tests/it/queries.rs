@@ -110,7 +110,7 @@ async fn results_are_those_of_the_language_while_partitions_split() {
             assert!(more.len() <= 7, "{query}");
             rows.extend(more);
             number += 1;
-            // A split in the middle of every other query, and another process that goes on.
+            // A split in the middle of every other query, and another process that continues.
             if number == 2 && at % 2 == 0 {
                 split(&test_account, &test_account.driver()).await;
             }

@@ -1,4 +1,4 @@
-//! Every row of `docs/retries.md`, end to end: regions response so, and the operation goes on as the table says.
+//! Every row of `docs/retries.md`, end to end: regions response so, and the operation continues as the table says.
 //!
 //! The table itself is what is expected: a case only says how its response is brought about. A row without a case
 //! fails, and so does a case without a row.
@@ -365,7 +365,7 @@ impl Scenario {
     /// What follows when it happens once.
     async fn once(self, expected: &str, fault: Fault, call: Call, label: &str) {
         self.fault(fault, call, Some(1));
-        // Where nothing else is left, what goes on happening does so until it is given up.
+        // Where nothing else is left, what continues happening does so until it is given up.
         let result = self.run(fault, call).await;
         let attempts = attempts(diagnostics(&result));
         let regions: Vec<&str> = attempts.iter().map(|attempt| attempt.endpoint.region().as_str()).collect();

@@ -1,4 +1,4 @@
-//! Step 2: regions that fail, drain and fail over: work goes on, and ends at its deadline.
+//! Step 2: regions that fail, drain and fail over: work continues, and ends at its deadline.
 
 use std::time::Duration;
 

@@ -185,7 +185,7 @@ fn read_json<T: DeserializeOwned>(reader: &mut Reader<'_>) -> Result<T, Malforme
 }
 
 impl Catalog {
-    /// The catalog that was stored on `disk`, which goes on being persisted there.
+    /// The catalog that was stored on `disk`, which continues being persisted there.
     pub(crate) fn restored(
         context: &RestoreContext,
         opened: StoredAccount,

@@ -145,7 +145,7 @@ impl Journal {
         self.state.lock()
     }
 
-    /// Seals the current segment and begins the next. If that fails, the current one goes on growing.
+    /// Seals the current segment and begins the next. If that fails, the current one continues growing.
     fn rotate(&self, state: &mut JournalState) {
         let number = state.number + 1;
         let Ok(file) = create(&self.folder, number, state.next) else { return };

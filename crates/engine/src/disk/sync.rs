@@ -1,7 +1,7 @@
 //! The sync thread: brings the journal to the disk.
 //!
 //! One sync covers every record written before it began: while it runs, the next group collects (group
-//! commit). The journal's lock is not held while the disk is busy, so writes go on meanwhile.
+//! commit). The journal's lock is not held while the disk is busy, so writes continue meanwhile.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -279,7 +279,7 @@ impl Topology {
         Ok(())
     }
 
-    /// Lists `region` as writable beside the write region, which goes on writing.
+    /// Lists `region` as writable beside the write region, which continues writing.
     pub(crate) fn announce_failover(&mut self, region: RegionId) -> Result<(), TopologyError> {
         self.check_failover(region)?;
         self.also_writable = Some(region).filter(|region| *region != self.hub());

@@ -126,7 +126,7 @@ fn every_clients_encoding_of_the_header_is_read() {
     }
 }
 
-/// What begins as usual and does not go on as usual is judged by the whole grammar.
+/// What begins as usual and does not continue as usual is judged by the whole grammar.
 #[test]
 fn a_header_with_a_usual_start_is_still_validated() {
     let signature = key().sign_bytes(b"a payload").to_base64();

@@ -17,7 +17,7 @@
 //!    has returned. `.await` mentions `into_future` and `poll`.
 //! 3. A caller goes forward: the mention does not stand before that of the function it called last. Arguments come
 //!    before the call that takes them.
-//! 4. `9 ↑` goes back up: the row's first function is on the stack and goes on, and what stands above it has returned.
+//! 4. `9 ↑` goes back up: the row's first function is on the stack and continues, and what stands above it has returned.
 //! 5. `7 ⇢` is a hand-over: another task, thread or library calls the row's first function, so no caller is looked
 //!    for. A page has at most three.
 //!

@@ -61,7 +61,7 @@ pub enum Phase {
     Swapping,
     /// The new ranges serve.
     Succeeded,
-    /// It has failed, and the old ranges go on serving.
+    /// It has failed, and the old ranges continue serving.
     Failed,
 }
 

@@ -3,7 +3,7 @@
 //! In: the terms of a document and its ordinal. Out: ordinals in the order of a term, a range of values or
 //! the effective partition key. What to index is `policy`, a document's terms are `terms`, the entries
 //! themselves `key` and `space`. Every operation costs the logarithm of the number of entries, and a clone
-//! costs nothing, so a reader keeps its version while writers go on.
+//! costs nothing, so a reader keeps its version while writers continue.
 
 mod key;
 mod policy;

@@ -92,7 +92,7 @@ impl Partition {
         self.replicas.deliver_all(self, guards)
     }
 
-    /// Applies up to `messages_max` replication messages per region while writers go on. Returns how many
+    /// Applies up to `messages_max` replication messages per region while writers continue. Returns how many
     /// are left.
     pub(in crate::store) fn deliver_some(&self, messages_max: u64) -> Result<u64, DiskError> {
         self.replicas.deliver_some(self, messages_max)

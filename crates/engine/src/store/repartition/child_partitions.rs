@@ -1,7 +1,7 @@
 //! Child partitions under construction: the contents of the parents, divided by range, which follow the
 //! writers.
 //!
-//! Children are built while writes go on, and then follow the parents' change logs. As long as each round
+//! Children are built while writes continue, and then follow the parents' change logs. As long as each round
 //! leaves less to follow than the one before, writers notice nothing. From then on writers help: each commit
 //! takes the children [`COMMITS_PER_WRITE`] commits further, and applies two of the replication messages in
 //! flight to each region. So less is left after every write, however fast writers are and however little
@@ -144,7 +144,7 @@ impl<'e> ChildPartitions<'e> {
         children
     }
 
-    /// Follows the parents' logs while writers go on, as long as each round leaves less than the one before.
+    /// Follows the parents' logs while writers continue, as long as each round leaves less than the one before.
     pub(in crate::store) fn follow(&mut self) -> Result<(), DiskError> {
         let mut behind_last = u64::MAX;
         loop {

@@ -1,7 +1,7 @@
 //! The state of a replica at one LSN: items, index and change log.
 //!
 //! The writer owns the newest state and changes it in place; a snapshot is a clone of it, which costs nothing
-//! until the writer goes on. Every operation costs the logarithm of the number of items.
+//! until the writer continues. Every operation costs the logarithm of the number of items.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ impl PartitionState {
         self.pending_index_changes.is_some()
     }
 
-    /// A clone whose index is to be built, while writes go on here and are recorded.
+    /// A clone whose index is to be built, while writes continue here and are recorded.
     pub(in crate::store) fn begin_index(&mut self) -> Option<PartitionState> {
         self.pending_index_changes.as_mut()?.clear();
         Some(self.clone())

@@ -88,7 +88,7 @@ impl VersionChain {
         });
     }
 
-    /// Builds the index of what was read from disk while writes go on. Cost grows with the items.
+    /// Builds the index of what was read from disk while writes continue. Cost grows with the items.
     pub(in crate::store) fn build_index(&self) {
         let Some(mut copy) = self.write_guard().writer.state.begin_index() else { return };
         let schema = Arc::clone(&copy.schema);

@@ -90,7 +90,7 @@ pub(in crate::store) trait ReplicaSet {
         Ok(())
     }
 
-    /// Applies up to `messages_max` replication messages per region while writers go on. Returns how many
+    /// Applies up to `messages_max` replication messages per region while writers continue. Returns how many
     /// are left.
     fn deliver_some(&self, _partition: &Partition, _messages_max: u64) -> Result<u64, DiskError> {
         Ok(0)

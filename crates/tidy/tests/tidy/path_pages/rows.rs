@@ -23,7 +23,7 @@ pub(crate) struct Row {
 pub(crate) enum Reached {
     /// No mark: a function that was reached before calls it.
     Called,
-    /// `↑`: its first function was called before, and goes on.
+    /// `↑`: its first function was called before, and continues.
     Resumed,
     /// `⇢`: another task, thread or library calls it.
     HandedOver,

@@ -7,7 +7,7 @@ use super::Definition;
 /// A path found among tokens: its segments as written (`crate`, `store`, `Item`) and the line of the first.
 pub(crate) type WrittenPath = (Vec<String>, usize);
 
-/// Every path that begins with `crate`, `self` or `super` and goes on with `::`. A tree in braces
+/// Every path that begins with `crate`, `self` or `super` and continues with `::`. A tree in braces
 /// (`crate::{a, b::c}`) gives one path per leaf.
 pub(crate) fn paths(tokens: &TokenStream) -> Vec<WrittenPath> {
     let mut found = Vec::new();

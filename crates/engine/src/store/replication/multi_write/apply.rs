@@ -75,7 +75,7 @@ impl MultiWriteReplicas {
         Ok(())
     }
 
-    /// Applies up to `messages_max` messages per region, whatever the lag, while writers go on. Returns how
+    /// Applies up to `messages_max` messages per region, whatever the lag, while writers continue. Returns how
     /// many are left.
     pub(super) fn apply_some(
         &self,
