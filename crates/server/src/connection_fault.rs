@@ -122,6 +122,7 @@ mod tests {
         assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "1234");
         assert!(!body.is_end_stream());
         // Paused time advances by itself to the only timer.
+        #[expect(clippy::disallowed_methods, reason = "measures the paused time of the test")]
         let before = tokio::time::Instant::now();
         assert!(body.frame().await.unwrap().is_err());
         assert_eq!(before.elapsed(), STALL_MAX);
