@@ -2,7 +2,7 @@
 //!
 //! In: a [`TransportRequest`], headers and signature included. Out: a [`TransportResponse`], or an error. The
 //! product's HTTP client is a transport (feature `connections`), and so is every `HttpClient` of `azure_core`,
-//! through [`AzureCoreAdapter`] (feature `azure-core-adapter`). Which transport a request takes is decided in
+//! through `AzureCoreAdapter` (feature `azure-core-adapter`). Which transport a request takes is decided in
 //! `sharding`; what the request says, in `gateway`.
 
 #[cfg(feature = "azure-core-adapter")]
