@@ -38,7 +38,7 @@ pub fn find(name: &str) -> Option<Scenario> {
 mod tests {
     use super::*;
     use crate::scenario::{Trouble, Writes};
-    use emulator::faults::Down;
+    use emulator::faults::Outage;
 
     #[test]
     fn every_way_to_fail_has_a_scenario_on_both_kinds_of_account() {
@@ -49,10 +49,10 @@ mod tests {
         };
         type Way<'w> = (&'w str, &'w dyn Fn(&Trouble) -> bool);
         let ways: [Way<'_>; 8] = [
-            ("region down", &|trouble| matches!(trouble, Trouble::Down(Down::Refused))),
+            ("region down", &|trouble| matches!(trouble, Trouble::Down(Outage::Refused))),
             ("brown-out", &|trouble| matches!(trouble, Trouble::Slow(_))),
             ("drain", &|trouble| matches!(trouble, Trouble::Drain)),
-            ("black hole", &|trouble| matches!(trouble, Trouble::Down(Down::BlackHole))),
+            ("black hole", &|trouble| matches!(trouble, Trouble::Down(Outage::BlackHole))),
             ("bad partition", &|trouble| matches!(trouble, Trouble::Partition { .. })),
             ("throttle storm", &|trouble| matches!(trouble, Trouble::Storm { .. })),
             ("split storm", &|trouble| matches!(trouble, Trouble::Splits { .. })),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use emulator::faults::{ConnectionEffect, Down, Rule};
+use emulator::faults::{ConnectionEffect, FaultRule, Outage};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
@@ -180,35 +180,35 @@ fn id(fault: usize, rule: usize) -> String {
 }
 
 /// The rules that make a fault.
-fn rules(fault: &Planned, writer: &str, database: &str) -> Vec<Rule> {
+fn rules(fault: &Planned, writer: &str, database: &str) -> Vec<FaultRule> {
     let mut rules = match &fault.trouble {
-        Trouble::Down(Down::BlackHole) => vec![Rule::connection(ConnectionEffect::BlackHole)],
-        Trouble::Down(Down::Unavailable) => vec![Rule::answer(503, 0)],
-        Trouble::Down(_) => vec![Rule::connection(ConnectionEffect::Refuse)],
-        Trouble::Slow(delay) => vec![Rule::delay(*delay)],
-        Trouble::Drain => vec![Rule::answer(403, 1008)],
+        Trouble::Down(Outage::BlackHole) => vec![FaultRule::connection(ConnectionEffect::BlackHole)],
+        Trouble::Down(Outage::Unavailable) => vec![FaultRule::status(503, 0)],
+        Trouble::Down(_) => vec![FaultRule::connection(ConnectionEffect::Refuse)],
+        Trouble::Slow(delay) => vec![FaultRule::delay(*delay)],
+        Trouble::Drain => vec![FaultRule::status(403, 1008)],
         Trouble::Failover { outage: true } => {
-            return vec![Rule::connection(ConnectionEffect::Refuse).in_region(writer)];
+            return vec![FaultRule::connection(ConnectionEffect::Refuse).in_region(writer)];
         }
         Trouble::Partition { range, status, sub_status } => {
-            let mut rule = Rule::answer(*status, *sub_status);
+            let mut rule = FaultRule::status(*status, *sub_status);
             rule.filter.database = Some(database.to_owned());
             rule.filter.partition_key_range = *range;
             vec![rule]
         }
         Trouble::Storm { share, retry_after } => {
-            vec![Rule::answer(429, 3200).retry_after(*retry_after).share(*share)]
+            vec![FaultRule::status(429, 3200).retry_after(*retry_after).share(*share)]
         }
         Trouble::Reset { share } => {
             // Half of those that are meant before, and of the others as many after.
             let before = share / 2.0;
             let after = before / (1.0 - before);
             vec![
-                Rule::connection(ConnectionEffect::CloseBefore).share(before),
-                Rule::connection(ConnectionEffect::CloseAfter).share(after),
+                FaultRule::connection(ConnectionEffect::CloseBefore).share(before),
+                FaultRule::connection(ConnectionEffect::CloseAfter).share(after),
             ]
         }
-        Trouble::Rule(rule) => vec![Rule::clone(rule)],
+        Trouble::Rule(rule) => vec![FaultRule::clone(rule)],
         Trouble::Failover { outage: false } | Trouble::Splits { .. } | Trouble::Lag(_) => return Vec::new(),
     };
     for rule in &mut rules {

@@ -46,7 +46,7 @@ pub mod faults;
 mod control;
 mod sight;
 
-pub mod clock;
+pub use clock;
 
 pub use charge::{PartitionUsage, RequestUnits};
 pub use config::{Bind, EmulatorConfig, WELL_KNOWN_KEY};

@@ -6,7 +6,7 @@ use crate::config::EmulatorConfig;
 use crate::control::Control;
 use crate::disk::{ClosesOnDrop, DataDir};
 use crate::error::{Door, StartError};
-use crate::faults::{DoorKeeper, Doors, FaultError, Faults, RegionSwitch};
+use crate::faults::{FaultError, Faults, PortTask, RegionHandle, RegionPorts};
 use crate::gateway::{Account, AccountSettings, Gateway};
 use crate::growth;
 use crate::handlers::{self, ContainerUsage};
@@ -54,9 +54,10 @@ impl Emulator {
         };
         let regions: Vec<Server> = doors.into_iter().zip(0..).map(serve).collect();
         let entrances = regions.iter().map(Server::entrance).collect();
-        let doors = Arc::new(Doors::new(Arc::clone(&account.faults), config.clock.clone(), entrances));
-        let keeper = DoorKeeper::start(Arc::clone(&doors));
-        let faults = Faults::new(Arc::clone(&account), doors, config.clock.clone());
+        let ports = RegionPorts::new(Arc::clone(&account.faults), config.clock.clone(), entrances);
+        let ports = Arc::new(ports);
+        let port_task = PortTask::start(Arc::clone(&ports));
+        let faults = Faults::new(Arc::clone(&account), ports, config.clock.clone());
         let controls = Control {
             account: Arc::clone(&account),
             clock: config.clock.clone(),
@@ -66,7 +67,7 @@ impl Emulator {
         };
         let control = Server::start(control, Arc::new(controls), Some(tls.clone()), limits());
         let kept = ClosesOnDrop(account.disk.clone());
-        Ok(Running { kept, config, account, regions, control, tls, faults, _keeper: keeper })
+        Ok(Running { kept, config, account, regions, control, tls, faults, _port_task: port_task })
     }
 }
 
@@ -80,7 +81,7 @@ pub struct Running {
     control: Server,
     tls: Tls,
     faults: Faults,
-    _keeper: DoorKeeper,
+    _port_task: PortTask,
 }
 
 /// Where a region is.
@@ -165,7 +166,7 @@ impl Running {
     }
 
     /// One region, to be taken down, slowed, drained, throttled, failed over to, or brought up again.
-    pub fn region(&self, name: &str) -> Result<RegionSwitch, FaultError> {
+    pub fn region(&self, name: &str) -> Result<RegionHandle, FaultError> {
         self.faults.region(name)
     }
 

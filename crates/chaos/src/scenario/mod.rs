@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use emulator::clock::Span;
-use emulator::faults::{Delay, Down, Rule};
+use emulator::faults::{Delay, FaultRule, Outage};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::workload::Load;
@@ -90,7 +90,7 @@ pub struct Fault {
 #[non_exhaustive]
 pub enum Trouble {
     /// The region cannot be reached.
-    Down(Down),
+    Down(Outage),
     /// The region is slow.
     Slow(Delay),
     /// The account leaves the region.
@@ -131,15 +131,15 @@ pub enum Trouble {
     /// Commits take this long to arrive in the region.
     Lag(Drawn),
     /// Any rule of the account; `regions` is added when the fault names one.
-    Rule(Box<Rule>),
+    Rule(Box<FaultRule>),
 }
 
 impl Trouble {
     /// Its name in a file.
     pub fn name(&self) -> &'static str {
         match self {
-            Trouble::Down(Down::BlackHole) => "black hole",
-            Trouble::Down(Down::Unavailable) => "503",
+            Trouble::Down(Outage::BlackHole) => "black hole",
+            Trouble::Down(Outage::Unavailable) => "503",
             Trouble::Down(_) => "down",
             Trouble::Slow(_) => "slow",
             Trouble::Drain => "drain",
@@ -322,8 +322,8 @@ mod tests {
     fn every_kind_of_fault_is_read_with_what_it_takes() {
         let second = Duration::from_secs(1);
         for (text, trouble) in [
-            ("kind = 'down'", Trouble::Down(Down::Refused)),
-            ("kind = 'down'\nas = 'black-hole'", Trouble::Down(Down::BlackHole)),
+            ("kind = 'down'", Trouble::Down(Outage::Refused)),
+            ("kind = 'down'\nas = 'black-hole'", Trouble::Down(Outage::BlackHole)),
             ("kind = 'slow'\nby = '1s'", Trouble::Slow(second.into())),
             ("kind = 'failover'\noutage = true", Trouble::Failover { outage: true }),
             (
@@ -339,7 +339,9 @@ mod tests {
             ("kind = 'lag'\nby = '1s'", Trouble::Lag(Drawn::always(second))),
             (
                 "kind = 'rule'\nrule = { effect = { status = 503 } }",
-                Trouble::Rule(Box::new(Rule::from_json(br#"{"effect":{"status":503}}"#).expect("a rule"))),
+                Trouble::Rule(Box::new(
+                    FaultRule::from_json(br#"{"effect":{"status":503}}"#).expect("a rule"),
+                )),
             ),
         ] {
             let text = format!("[[fault]]\nat = '1s'\nfor = '1s'\nregion = 'eastus'\n{text}");

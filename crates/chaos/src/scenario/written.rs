@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use emulator::clock::Span;
-use emulator::faults::Rule;
+use emulator::faults::FaultRule;
 use serde::Deserialize;
 
 use super::{BadScenario, Drawn, Expect, Fault, Place, Scenario, Trouble, Writes};
@@ -47,7 +47,7 @@ struct WrittenFault {
     range: Option<u32>,
     status: Option<u16>,
     sub_status: Option<u32>,
-    rule: Option<Rule>,
+    rule: Option<FaultRule>,
     #[serde(default)]
     expect: Expect,
 }

@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use emulator::faults::{ConnectionEffect, Delayed, Effect, Rule};
+use emulator::faults::{ConnectionEffect, Delayed, FaultEffect, FaultRule, Probability};
 use serde_json::{Value, json};
 
 use crate::arguments::{Fault, FaultAction, Struck, When};
@@ -65,8 +65,8 @@ fn read(file: &str) -> Result<Value, Failure> {
 }
 
 /// The rule that was typed. Commands that make none make one without effect.
-fn rule(action: &FaultAction) -> Rule {
-    let mut effect = Effect::default();
+fn rule(action: &FaultAction) -> FaultRule {
+    let mut effect = FaultEffect::default();
     let struck = match action {
         FaultAction::Status { status, sub_status, retry_after, message, delay, struck } => {
             effect.status = Some(*status);
@@ -78,7 +78,7 @@ fn rule(action: &FaultAction) -> Rule {
         }
         FaultAction::Delay { delay, answer, struck } => {
             effect.delay = Some(*delay);
-            effect.delayed = if *answer { Delayed::Answer } else { Delayed::Request };
+            effect.delayed = if *answer { Delayed::Response } else { Delayed::Request };
             struck
         }
         FaultAction::Close { when, delay, struck } => {
@@ -101,19 +101,19 @@ fn rule(action: &FaultAction) -> Rule {
         | FaultAction::Add { .. }
         | FaultAction::Rm { .. }
         | FaultAction::Clear
-        | FaultAction::Seed { .. } => return Rule::with(effect),
+        | FaultAction::Seed { .. } => return FaultRule::new(effect),
     };
-    aimed(Rule::with(effect), struck)
+    aimed(FaultRule::new(effect), struck)
 }
 
 /// The rule, for the requests that were meant.
-fn aimed(mut rule: Rule, struck: &Struck) -> Rule {
+fn aimed(mut rule: FaultRule, struck: &Struck) -> FaultRule {
     rule.id.clone_from(&struck.id);
-    rule.share = struck.share;
-    rule.every_nth = struck.every_nth;
-    rule.count = struck.count;
-    rule.after = struck.after;
-    rule.lasting = struck.lasting;
+    rule.probability = struck.share.map(Probability);
+    rule.schedule.every_nth = struck.every_nth;
+    rule.schedule.hits_max = struck.count;
+    rule.schedule.start_after = struck.after;
+    rule.schedule.duration = struck.lasting;
     let filter = &mut rule.filter;
     filter.operations.clone_from(&struck.operations);
     filter.resources.clone_from(&struck.resources);

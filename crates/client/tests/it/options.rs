@@ -1,6 +1,6 @@
 //! What a client can be told besides the account: trust, connections, what to learn ahead.
 
-use emulator::faults::{OperationKind as Asked, Rule};
+use emulator::faults::{FaultRule, OperationKind as Asked};
 use futures::TryStreamExt;
 use perihelion::connections::ShardingConfig;
 use perihelion::{Account, CosmosClient, ErrorKind};
@@ -60,7 +60,7 @@ async fn what_was_learnt_ahead_need_not_be_asked_for() {
     let client = CosmosClient::from_connection_string(&lab.running.connection_string()).expect("valid");
     let orders = client.database("shop").container("orders");
     client.warm_up(&[&orders]).await.expect("learnt");
-    lab.running.faults().add(Rule::answer(400, 0).on(Asked::Metadata)).expect("a rule");
+    lab.running.faults().add(FaultRule::status(400, 0).on(Asked::Metadata)).expect("a rule");
     let read = orders.read_item::<Order>("ada", "1").await.expect("read");
     assert!(read.activity_id().is_some_and(|id| !id.is_empty()));
     assert_eq!(read.diagnostics().attempts().len(), 1);

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use emulator::RequestUnits;
-use emulator::faults::{ConnectionEffect, OperationKind as Asked, Rule};
+use emulator::faults::{ConnectionEffect, FaultRule as Rule, OperationKind as Asked};
 use futures::{StreamExt, stream};
 use perihelion_driver::bulk::{BulkOperation, BulkOptions, BulkResult, BulkStream, BulkSummary};
 use perihelion_driver::faults::{

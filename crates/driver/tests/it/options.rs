@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use emulator::faults::{OperationKind as Asked, Rule};
+use emulator::faults::{FaultRule, OperationKind as Asked};
 use emulator::regions::Lag;
 use futures::future::join_all;
 use futures::{StreamExt, stream};
@@ -90,7 +90,7 @@ async fn sessions_that_are_not_tracked_are_not_asked_for() {
 async fn a_breaker_opens_after_as_many_failures_as_it_is_told() {
     let lab = Lab::start().await;
     run(&lab.driver(), &lab.create_item("a")).await.expect("made");
-    lab.running.faults().add(Rule::answer(503, 0).on(Asked::Read).in_region(WEST)).expect("a rule");
+    lab.running.faults().add(FaultRule::status(503, 0).on(Asked::Read).in_region(WEST)).expect("a rule");
     for threshold in [1, 3] {
         let failures = NonZeroU32::new(threshold).expect("not zero");
         let breaker = CircuitBreakerOptions::new()
@@ -116,7 +116,7 @@ async fn no_more_second_attempts_run_at_a_time_than_may() {
     let driver = lab.driver_with(DriverOptions::new().with_operation(options));
     run(&driver, &lab.read("a")).await.expect("everything is known");
     // Slow everywhere, so that a second attempt keeps its place until long after all wanted one.
-    lab.running.faults().add(Rule::delay(Duration::from_secs(2)).on(Asked::Read)).expect("a rule");
+    lab.running.faults().add(FaultRule::delay(Duration::from_secs(2)).on(Asked::Read)).expect("a rule");
     let reads = join_all((0..8).map(|_| async { run(&driver, &lab.read("a")).await.expect("read") })).await;
     let hedges: u32 = reads.iter().map(|read| read.diagnostics().totals().hedges).sum();
     assert_eq!(hedges, 1);
@@ -127,7 +127,7 @@ async fn a_bulk_gives_up_what_a_partition_refuses_for_too_long() {
     let lab = Lab::start().await;
     let driver = lab.driver_with(unraced());
     driver.warm_up(std::slice::from_ref(&lab.container)).await.expect("known");
-    lab.running.faults().add(Rule::answer(429, 3200).on(Asked::Batch)).expect("a rule");
+    lab.running.faults().add(FaultRule::status(429, 3200).on(Asked::Batch)).expect("a rule");
     let operation = BulkOperation::upsert(PartitionKey::single("a"), item("a", 1));
     let options = BulkOptions::new().with_retry_for(Duration::from_millis(300));
     let results: Vec<_> = driver.bulk(&lab.container, stream::iter([Ok(operation)]), options).collect().await;

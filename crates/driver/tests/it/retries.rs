@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use azure_core::credentials::{AccessToken, TokenCredential, TokenRequestOptions};
 use azure_core::time::OffsetDateTime;
-use emulator::faults::{ConnectionEffect, OperationKind as Asked, Rule};
+use emulator::faults::{ConnectionEffect, FaultRule, OperationKind as Asked};
 use perihelion_driver::diagnostics::{Attempt, Diagnostics};
 use perihelion_driver::operation::{Operation, OperationKind, Response, Scope, Target};
 use perihelion_driver::options::{DriverOptions, HedgingOptions, OperationOptions};
@@ -267,7 +267,7 @@ impl Stage {
         run(&lab.driver(), &lab.upsert("a", 1)).await.expect("written");
         if strike == Strike::Refuse {
             // No connection is kept: on one that is open, a request would be sent and lost.
-            let rule = Rule::connection(ConnectionEffect::GoAway).named("last");
+            let rule = FaultRule::connection(ConnectionEffect::GoAway).named("last");
             lab.running.faults().add(rule).expect("a rule");
         }
         let stage = Stage { lab, liar: None, driver, here: preferred[0], token };
@@ -307,19 +307,19 @@ impl Stage {
         };
         let rule = match strike {
             Strike::Answer(429, 3200) if times.is_none() => {
-                Rule::answer(429, 3200).retry_after(Duration::from_millis(1)).on(asked)
+                FaultRule::status(429, 3200).retry_after(Duration::from_millis(1)).on(asked)
             }
             // The transport waits for a while by itself; that it comes to an end is what is asked here.
             Strike::Answer(429, 3200) => {
-                Rule::answer(429, 3200).retry_after(Duration::from_millis(1)).on(asked).times(10)
+                FaultRule::status(429, 3200).retry_after(Duration::from_millis(1)).on(asked).times(10)
             }
             Strike::Answer(status, sub_status) => {
-                let rule = Rule::answer(status, sub_status).on(asked);
-                times.into_iter().fold(rule, Rule::times)
+                let rule = FaultRule::status(status, sub_status).on(asked);
+                times.into_iter().fold(rule, FaultRule::times)
             }
-            Strike::Refuse => Rule::connection(ConnectionEffect::Refuse),
-            Strike::Close(effect) => Rule::connection(effect).on(asked),
-            Strike::Slow => Rule::delay(Duration::from_secs(60)).on(asked),
+            Strike::Refuse => FaultRule::connection(ConnectionEffect::Refuse),
+            Strike::Close(effect) => FaultRule::connection(effect).on(asked),
+            Strike::Slow => FaultRule::delay(Duration::from_secs(60)).on(asked),
             Strike::NoToken => return self.token.0.store(false, Ordering::Release),
             Strike::Rambles => {
                 let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", usize::MAX >> 8);

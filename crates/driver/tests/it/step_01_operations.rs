@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use emulator::faults::{ConnectionEffect, OperationKind as Asked, Rule};
+use emulator::faults::{ConnectionEffect, FaultRule, OperationKind as Asked};
 use perihelion_driver::ErrorKind;
 use perihelion_driver::operation::{Operation, Precondition};
 use protocol::partition::PartitionKey;
@@ -79,13 +79,13 @@ async fn a_throttle_storm_is_waited_out_in_the_region_that_throttles() {
     let lab = Lab::start().await;
     let driver = lab.driver_with(unraced());
     run(&driver, &lab.create_item("a")).await.expect("made");
-    let storm = Rule::answer(429, 3200).retry_after(Duration::from_millis(10)).in_region(WEST).times(3);
+    let storm = FaultRule::status(429, 3200).retry_after(Duration::from_millis(10)).in_region(WEST).times(3);
     lab.running.faults().add(storm).expect("a rule");
     let read = run(&driver, &lab.read("a")).await.expect("read in the end");
     assert_eq!(regions(&read), [WEST; 4]);
     assert_eq!(read.diagnostics().totals().throttled, 3);
     // One that does not end is the caller's.
-    let storm = Rule::answer(429, 3200).retry_after(Duration::from_millis(1)).in_region(WEST);
+    let storm = FaultRule::status(429, 3200).retry_after(Duration::from_millis(1)).in_region(WEST);
     lab.running.faults().add(storm).expect("a rule");
     let error = run(&driver, &lab.read("a")).await.expect_err("throttled");
     assert_eq!(error.kind(), ErrorKind::Throttled);
@@ -97,7 +97,7 @@ async fn a_write_whose_answer_is_lost_is_undecided_and_was_done_once() {
     let lab = Lab::start().await;
     let driver = lab.driver();
     run(&driver, &lab.create_item("warm")).await.expect("made");
-    let rule = Rule::connection(ConnectionEffect::CloseAfter).on(Asked::Create).times(1);
+    let rule = FaultRule::connection(ConnectionEffect::CloseAfter).on(Asked::Create).times(1);
     lab.running.faults().add(rule).expect("a rule");
     let error = run(&driver, &lab.create_item("a")).await.expect_err("nobody knows");
     assert_eq!(error.kind(), ErrorKind::Undecided, "{error}");

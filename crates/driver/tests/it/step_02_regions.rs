@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use emulator::faults::{ConnectionEffect, Down, OperationKind as Asked, Rule};
+use emulator::faults::{ConnectionEffect, FaultRule, OperationKind as Asked, Outage};
 use perihelion_driver::options::OperationOptions;
 
 use crate::lab::{EAST, Lab, WEST, body, regions, run, unraced, within};
 
 #[tokio::test]
 async fn reads_go_on_when_a_region_goes_down_whichever_way_it_does() {
-    for how in [Down::Refused, Down::Unavailable] {
+    for how in [Outage::Refused, Outage::Unavailable] {
         let lab = Lab::start().await;
         let driver = lab.driver_with(unraced());
         run(&driver, &lab.create_item("a")).await.expect("made");
@@ -31,7 +31,7 @@ async fn a_black_hole_is_left_after_the_time_of_one_attempt() {
     let lab = Lab::start().await;
     let driver = lab.driver_with(unraced());
     run(&driver, &lab.create_item("a")).await.expect("made");
-    lab.running.region(WEST).expect("a region").down(Down::BlackHole).expect("down");
+    lab.running.region(WEST).expect("a region").down(Outage::BlackHole).expect("down");
     let timeouts = TimeoutOptions::new()
         .with_end_to_end(Duration::from_secs(20))
         .with_attempt(Duration::from_millis(300));
@@ -70,16 +70,16 @@ async fn no_operation_outlives_its_deadline_whatever_the_regions_do() {
     let lab = Lab::start().await;
     let driver = lab.driver();
     run(&driver, &lab.create_item("a")).await.expect("made");
-    let everywhere = |rule: Rule| rule.on(Asked::Read).on(Asked::Write);
+    let everywhere = |rule: FaultRule| rule.on(Asked::Read).on(Asked::Write);
     for (name, rule) in [
-        ("slow", Rule::delay(Duration::from_secs(60))),
-        ("503", Rule::answer(503, 0)),
-        ("403/3", Rule::answer(403, 3)),
-        ("449", Rule::answer(449, 0)),
-        ("429", Rule::answer(429, 3200).retry_after(Duration::from_secs(30))),
-        ("404/1002", Rule::answer(404, 1002)),
-        ("410/1007", Rule::answer(410, 1007)),
-        ("closed", Rule::connection(ConnectionEffect::CloseBefore)),
+        ("slow", FaultRule::delay(Duration::from_secs(60))),
+        ("503", FaultRule::status(503, 0)),
+        ("403/3", FaultRule::status(403, 3)),
+        ("449", FaultRule::status(449, 0)),
+        ("429", FaultRule::status(429, 3200).retry_after(Duration::from_secs(30))),
+        ("404/1002", FaultRule::status(404, 1002)),
+        ("410/1007", FaultRule::status(410, 1007)),
+        ("closed", FaultRule::connection(ConnectionEffect::CloseBefore)),
     ] {
         let id = lab.running.faults().add(everywhere(rule)).expect(name);
         for operation in [lab.read("a"), lab.upsert("a", 2)] {

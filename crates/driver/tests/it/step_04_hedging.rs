@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use emulator::faults::{Down, OperationKind as Asked, Rule};
+use emulator::faults::{FaultRule, OperationKind as Asked, Outage};
 use perihelion_driver::ErrorKind;
 use perihelion_driver::options::{DriverOptions, HedgingOptions, HedgingThreshold, OperationOptions};
 use perihelion_driver::transport::request::ExecutionContext;
@@ -24,7 +24,7 @@ fn contexts(response: &perihelion_driver::operation::Response) -> Vec<ExecutionC
 
 /// Makes reads in a region wait.
 fn slow_reads(lab: &Lab, region: &str, wait: Duration) {
-    lab.running.faults().add(Rule::delay(wait).on(Asked::Read).in_region(region)).expect("a rule");
+    lab.running.faults().add(FaultRule::delay(wait).on(Asked::Read).in_region(region)).expect("a rule");
 }
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn when_both_attempts_of_a_race_fail_a_third_region_is_asked() {
     let driver = racing(&lab);
     run(&driver, &lab.create_item("a")).await.expect("made");
     for region in [WEST, EAST] {
-        let late = Rule::answer(503, 0).delayed_by(Duration::from_millis(300)).on(Asked::Read);
+        let late = FaultRule::status(503, 0).delayed_by(Duration::from_millis(300)).on(Asked::Read);
         lab.running.faults().add(late.in_region(region)).expect("a rule");
     }
     let read = run(&driver, &lab.read("a")).await.expect("read");
@@ -63,7 +63,7 @@ async fn writes_are_raced_only_where_several_regions_take_them() {
         let lab = Lab::start_with(|config| config.multi_write = multi_write).await;
         let driver = racing(&lab);
         run(&driver, &lab.create_item("a")).await.expect("made");
-        let slow = Rule::delay(Duration::from_millis(700)).on(Asked::Create).in_region(WEST);
+        let slow = FaultRule::delay(Duration::from_millis(700)).on(Asked::Create).in_region(WEST);
         lab.running.faults().add(slow).expect("a rule");
         let made = run(&driver, &lab.create_item("b")).await.expect("made").diagnostics().totals();
         assert_eq!(made.hedges, u32::from(multi_write));
@@ -112,7 +112,10 @@ async fn a_raced_create_that_meets_its_own_twin_is_a_success() {
         lab.driver_with(DriverOptions::new().with_operation(OperationOptions::new().with_hedging(hedging)));
     run(&driver, &lab.create_item("warm")).await.expect("made");
     // The first region does it at once and says so late; without lag the second one knows by then.
-    let late = Rule::delay(Duration::from_millis(700)).holding_the_answer().on(Asked::Create).in_region(WEST);
+    let late = FaultRule::delay(Duration::from_millis(700))
+        .delaying_the_response()
+        .on(Asked::Create)
+        .in_region(WEST);
     lab.running.faults().add(late).expect("a rule");
     for number in 0..3 {
         let id = format!("twin-{number}");
@@ -162,8 +165,10 @@ async fn raced_writes_are_done_once_and_never_meet_their_own_twin() {
             operation
         };
         // The first region does it at once and says so late; without lag the second one knows by then.
-        let late =
-            Rule::delay(Duration::from_millis(700)).holding_the_answer().on(Asked::Write).in_region(WEST);
+        let late = FaultRule::delay(Duration::from_millis(700))
+            .delaying_the_response()
+            .on(Asked::Write)
+            .in_region(WEST);
         let rule = lab.running.faults().add(late).expect("a rule");
         let done = run(&driver, &operation).await.unwrap_or_else(|error| panic!("{name}: {error}"));
         lab.running.faults().remove(&rule).expect("removed");
@@ -186,7 +191,7 @@ async fn the_twin_of_a_raced_write_that_runs_late_changes_nothing() {
     let lab = Lab::start_multi_write().await;
     let (driver, west) = (racing(&lab), lab.driver_preferring(&[WEST]));
     let slow = || {
-        let rule = Rule::delay(Duration::from_secs(15)).on(Asked::Write).in_region(WEST);
+        let rule = FaultRule::delay(Duration::from_secs(15)).on(Asked::Write).in_region(WEST);
         lab.running.faults().add(rule).expect("a rule")
     };
     let made = run(&driver, &lab.upsert("b", 1)).await.expect("written");
@@ -226,7 +231,7 @@ async fn a_write_whose_late_twin_would_undo_later_ones_is_not_raced() {
         lab.driver_with(DriverOptions::new().with_operation(OperationOptions::new().with_hedging(hedging)));
     run(&driver, &lab.create_item("a")).await.expect("made");
     // What is sent there now is carried out when the region can be reached again.
-    lab.running.region(WEST).expect("a region").down(Down::BlackHole).expect("down");
+    lab.running.region(WEST).expect("a region").down(Outage::BlackHole).expect("down");
     let upsert = lab.upsert("a", 2);
     let error = driver.execute_operation(&upsert, &within(Duration::from_millis(400))).await;
     let error = error.expect_err("nobody answers");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use emulator::faults::{OperationKind as Op, Rule};
+use emulator::faults::{FaultRule, OperationKind as Op};
 use futures::future::join_all;
 use perihelion_http::exchange::{ConnectionId, Protocol, Reuse};
 
@@ -20,10 +20,10 @@ async fn sixty_four_requests_at_once_take_several_connections_and_dropping_them_
     let first = read(&secure.driver, &operation).await.expect("read");
     assert_eq!(exchange(&first).protocol, Some(Protocol::Http2));
 
-    lab.running.faults().add(Rule::delay(LONG).on(Op::Read).named("hold")).expect("a rule");
+    lab.running.faults().add(FaultRule::delay(LONG).on(Op::Read).named("hold")).expect("a rule");
     {
         let reads = join_all((0..64).map(|_| read(&secure.driver, &operation)));
-        let all_held = lab.running.faults().until_held(64);
+        let all_held = lab.running.faults().until_delayed(64);
         let held = futures::future::select(Box::pin(reads), Box::pin(all_held));
         match tokio::time::timeout(LONG, held).await.expect("64 requests reach the server") {
             futures::future::Either::Left((answers, _)) => panic!("none is answered yet: {answers:?}"),
@@ -34,7 +34,7 @@ async fn sixty_four_requests_at_once_take_several_connections_and_dropping_them_
         }
     }
     assert_eq!(secure.driver.in_flight(), 0, "dropped calls are not counted");
-    let none_held = lab.running.faults().until_held(0);
+    let none_held = lab.running.faults().until_delayed(0);
     tokio::time::timeout(LONG, none_held).await.expect("the server sees that nobody waits");
 
     lab.running.faults().clear().expect("cleared");
@@ -49,7 +49,7 @@ async fn the_answers_of_a_burst_come_over_connections_that_share_it() {
     run(&secure.driver, &lab.create_item("a")).await.expect("made");
     let operation = lab.read("a");
     let wait = Duration::from_millis(200);
-    lab.running.faults().add(Rule::delay(wait).on(Op::Read).named("slow")).expect("a rule");
+    lab.running.faults().add(FaultRule::delay(wait).on(Op::Read).named("slow")).expect("a rule");
     let answers = join_all((0..64).map(|_| read(&secure.driver, &operation))).await;
     let mut per_connection: BTreeMap<ConnectionId, usize> = BTreeMap::new();
     for answer in answers {
@@ -69,7 +69,7 @@ async fn a_shard_is_connected_before_it_is_needed() {
     let operation = lab.read("a");
     let first = read(&secure.driver, &operation).await.expect("read");
     assert_eq!(secure.shards(&first), 1);
-    lab.running.faults().add(Rule::delay(LONG).on(Op::Read).named("hold")).expect("a rule");
+    lab.running.faults().add(FaultRule::delay(LONG).on(Op::Read).named("hold")).expect("a rule");
     // Thirteen of sixteen: nothing is full yet, but it will be.
     let mut reads = Box::pin(join_all((0..13).map(|_| read(&secure.driver, &operation))));
     let grown = async {

@@ -1,6 +1,6 @@
 //! Step 7: connections that break, seen from the operation.
 
-use emulator::faults::{ConnectionEffect, OperationKind as Op, Rule};
+use emulator::faults::{ConnectionEffect, FaultRule, OperationKind as Op};
 use futures::future::join_all;
 
 use crate::lab::{Lab, run};
@@ -14,7 +14,7 @@ async fn requests_whose_connection_breaks_are_answered_over_another() {
     let operation = lab.read("a");
     read(&secure.driver, &operation).await.expect("read");
     // Each takes up to fifteen others with it.
-    let breaks = Rule::connection(ConnectionEffect::CloseBefore).on(Op::Read).times(3);
+    let breaks = FaultRule::connection(ConnectionEffect::CloseBefore).on(Op::Read).times(3);
     lab.running.faults().add(breaks).expect("a rule");
     for answer in join_all((0..48).map(|_| read(&secure.driver, &operation))).await {
         answer.expect("answered");

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::table::Route;
 use super::{Answer, Ask, Control, Problem};
-use crate::faults::{FaultError, Rule};
+use crate::faults::{FaultError, FaultRule};
 
 pub(super) const ROUTES: &[Route] = &[
     Route {
@@ -38,7 +38,7 @@ fn list(control: &Control, ask: &Ask) -> Answer {
 }
 
 fn add(control: &Control, ask: &Ask) -> Answer {
-    let rule: Rule = ask.body()?;
+    let rule: FaultRule = ask.body()?;
     let id = control.faults.add(rule)?;
     shown(control, &id)
 }

@@ -10,7 +10,7 @@ use super::ask::Nothing;
 use super::regions::shown;
 use super::table::Route;
 use super::{Answer, Ask, Control, Problem};
-use crate::faults::{Condition, Down, RegionSwitch};
+use crate::faults::{Outage, RegionCondition, RegionHandle};
 use crate::regions::{RegionId, TopologyError};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -78,7 +78,7 @@ fn offline(control: &Control, ask: &Ask) -> Answer {
         control.account.fail_over(&next_writer(control, region.name())?)?;
     }
     drop(topology);
-    region.down(Down::Refused)?;
+    region.down(Outage::Refused)?;
     shown(control)
 }
 
@@ -86,7 +86,8 @@ fn offline(control: &Control, ask: &Ask) -> Answer {
 fn next_writer(control: &Control, leaving: &str) -> Result<String, Problem> {
     let topology = control.account.regions.current();
     let health = control.faults.regions();
-    let is_up = |name: &String| health.get(name).is_some_and(|health| health.condition == Condition::Up);
+    let is_up =
+        |name: &String| health.get(name).is_some_and(|health| health.condition == RegionCondition::Up);
     let mut order = topology.failover_order().iter().map(|id| &topology.region(*id).name);
     order.find(|name| *name != leaving && is_up(name)).cloned().ok_or_else(|| {
         Problem::conflict(format!("no other region is up to write in the place of '{leaving}'"))
@@ -157,13 +158,13 @@ fn priorities(control: &Control, ask: &Ask) -> Answer {
 }
 
 /// The region in the path, of a request that says nothing more.
-fn named(control: &Control, ask: &Ask) -> Result<RegionSwitch, Problem> {
+fn named(control: &Control, ask: &Ask) -> Result<RegionHandle, Problem> {
     let Nothing {} = ask.body()?;
     Ok(control.faults.region(ask.segment(0))?)
 }
 
 /// The same, if it was not removed.
-fn listed(control: &Control, ask: &Ask) -> Result<RegionSwitch, Problem> {
+fn listed(control: &Control, ask: &Ask) -> Result<RegionHandle, Problem> {
     let region = named(control, ask)?;
     let topology = control.account.regions.current();
     let id: RegionId = topology.find(region.name())?;
@@ -174,8 +175,8 @@ fn listed(control: &Control, ask: &Ask) -> Result<RegionSwitch, Problem> {
     }
 }
 
-fn end_draining(region: &RegionSwitch) -> Result<(), Problem> {
-    if region.health().is_some_and(|health| health.condition == Condition::Draining) {
+fn end_draining(region: &RegionHandle) -> Result<(), Problem> {
+    if region.health().is_some_and(|health| health.condition == RegionCondition::Draining) {
         region.up()?;
     }
     Ok(())

@@ -7,7 +7,7 @@ use super::ask::Nothing;
 use super::table::Route;
 use super::{Answer, Ask, Control};
 use crate::clock::Span;
-use crate::faults::{Delay, Down, FaultError, RegionSwitch, Trouble};
+use crate::faults::{Delay, FaultError, Outage, RegionFault, RegionHandle};
 
 pub(super) const ROUTES: &[Route] = &[
     Route {
@@ -55,19 +55,19 @@ struct Lasting {
 #[serde(deny_unknown_fields)]
 struct DownBody {
     #[serde(rename = "as", default)]
-    how: Down,
+    how: Outage,
     #[serde(rename = "for", default)]
     lasting: Option<Span>,
 }
 
 fn down(control: &Control, ask: &Ask) -> Answer {
     let DownBody { how, lasting } = ask.body()?;
-    suffer(control, ask, Trouble::Down(how), lasting)
+    set_fault(control, ask, RegionFault::Down(how), lasting)
 }
 
 fn drain(control: &Control, ask: &Ask) -> Answer {
     let Lasting { lasting } = ask.body()?;
-    suffer(control, ask, Trouble::Drain, lasting)
+    set_fault(control, ask, RegionFault::Drain, lasting)
 }
 
 #[derive(Debug, Deserialize)]
@@ -80,7 +80,7 @@ struct SlowBody {
 
 fn slow(control: &Control, ask: &Ask) -> Answer {
     let SlowBody { by, lasting } = ask.body()?;
-    suffer(control, ask, Trouble::Slow(by), lasting)
+    set_fault(control, ask, RegionFault::Slow(by), lasting)
 }
 
 #[derive(Debug, Deserialize)]
@@ -97,16 +97,16 @@ struct StormBody {
 fn storm(control: &Control, ask: &Ask) -> Answer {
     let StormBody { retry_after, share, lasting } = ask.body()?;
     let retry_after = retry_after.map(|span| span.0);
-    suffer(control, ask, Trouble::Storm { retry_after, share }, lasting)
+    set_fault(control, ask, RegionFault::Throttle { retry_after, share }, lasting)
 }
 
-fn suffer(control: &Control, ask: &Ask, trouble: Trouble, lasting: Option<Span>) -> Answer {
+fn set_fault(control: &Control, ask: &Ask, fault: RegionFault, lasting: Option<Span>) -> Answer {
     let switch = switch(control, ask)?;
     let switch = match lasting {
         Some(Span(lasting)) => switch.lasting(lasting),
         None => switch,
     };
-    switch.suffer(trouble)?;
+    switch.set_fault(fault)?;
     super::regions::shown(control)
 }
 
@@ -122,6 +122,6 @@ fn fail_over(control: &Control, ask: &Ask) -> Answer {
     super::regions::shown(control)
 }
 
-fn switch(control: &Control, ask: &Ask) -> Result<RegionSwitch, FaultError> {
+fn switch(control: &Control, ask: &Ask) -> Result<RegionHandle, FaultError> {
     control.faults.region(ask.segment(0))
 }

@@ -1,16 +1,17 @@
-//! The faults of a running account, for those who make them: tests in Rust, and the control port.
+//! The handle on the faults of a running account, for tests in Rust and for the control port.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use faults::{
+    Delay, FaultRule, InvalidRule, Outage, PortState, RegionCondition, RegionFault, RuleReport, RuleState,
+    region_fault_id,
+};
 use serde::Serialize;
 
-use super::doors::{Doors, PortTaken};
-use super::rule::{BadRule, Rule};
-use super::set::{FaultSet, Report, RuleState};
-use super::switch::{Condition, Down, Trouble, id_of};
-use super::{Delay, Doorway};
+use super::account_faults::AccountFaults;
+use super::ports::{PortTaken, RegionPorts};
 use crate::clock::{Clock, Span};
 use crate::gateway::Account;
 use crate::regions::{Region, RegionId, Regions, TopologyError};
@@ -19,115 +20,115 @@ use crate::regions::{Region, RegionId, Regions, TopologyError};
 #[derive(Clone, Debug)]
 pub struct Faults {
     account: Arc<Account>,
-    set: Arc<FaultSet>,
-    doors: Arc<Doors>,
+    rules: Arc<AccountFaults>,
+    ports: Arc<RegionPorts>,
     clock: Clock,
 }
 
-/// Why a fault was not made, or not ended.
+/// Why a fault could not be given or ended.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultError {
-    /// The rule is impossible.
+    /// The rule is invalid, or asks for what the account cannot do.
     #[error(transparent)]
-    Rule(#[from] BadRule),
-    /// There is no such region, or it cannot do that.
+    Rule(#[from] InvalidRule),
+    /// The region does not exist, or cannot do that.
     #[error(transparent)]
     Region(#[from] TopologyError),
-    /// A region's port is held by someone else.
+    /// A region's port is in use by another process.
     #[error(transparent)]
     Port(#[from] PortTaken),
 }
 
 impl Faults {
-    pub(crate) fn new(account: Arc<Account>, doors: Arc<Doors>, clock: Clock) -> Faults {
-        let set = Arc::clone(&account.faults);
-        Faults { account, set, doors, clock }
+    pub(crate) fn new(account: Arc<Account>, ports: Arc<RegionPorts>, clock: Clock) -> Faults {
+        let rules = Arc::clone(&account.faults);
+        Faults { account, rules, ports, clock }
     }
 
-    /// The faults of an account that is asked without sockets. Rules about ports have nothing to close.
+    /// The faults of an account that is used without sockets. Rules about ports have nothing to close.
     pub fn without_ports(account: &Arc<Account>, clock: &Clock) -> Faults {
-        let doors = Doors::new(Arc::clone(&account.faults), clock.clone(), Vec::new());
-        Faults::new(Arc::clone(account), Arc::new(doors), clock.clone())
+        let ports = RegionPorts::new(Arc::clone(&account.faults), clock.clone(), Vec::new());
+        Faults::new(Arc::clone(account), Arc::new(ports), clock.clone())
     }
 
     /// Adds a rule, or replaces the one with the same id in its place. Returns the id.
     ///
     /// A rule that refuses connections has closed the port when this returns.
-    pub fn add(&self, rule: Rule) -> Result<String, FaultError> {
-        let id = self.set.add(rule, self.clock.uptime())?;
-        self.doors.settle()?;
+    pub fn add(&self, rule: FaultRule) -> Result<String, FaultError> {
+        let id = self.rules.add(rule, self.clock.uptime())?;
+        self.ports.apply()?;
         Ok(id)
     }
 
     /// Removes a rule. Whether there was one.
     pub fn remove(&self, id: &str) -> Result<bool, FaultError> {
-        let removed = self.set.remove(id);
-        self.doors.settle()?;
+        let removed = self.rules.remove(id);
+        self.ports.apply()?;
         Ok(removed)
     }
 
-    /// Removes everything, the troubles of regions too. Returns how many rules were in force.
+    /// Removes every rule, the faults of whole regions too. Returns how many rules were in force.
     pub fn clear(&self) -> Result<usize, FaultError> {
-        let removed = self.set.clear(self.clock.uptime());
-        self.doors.settle()?;
+        let removed = self.rules.clear(self.clock.uptime());
+        self.ports.apply()?;
         Ok(removed)
     }
 
-    /// Every rule in its order, then those that ended, the last one first.
-    pub fn list(&self) -> Vec<Report> {
-        self.set.list(self.clock.uptime())
+    /// Reports on every rule in force in its order, then on those that ended, the last one first.
+    pub fn list(&self) -> Vec<RuleReport> {
+        self.rules.list(self.clock.uptime())
     }
 
-    /// One rule.
-    pub fn get(&self, id: &str) -> Option<Report> {
+    /// Reports on one rule, in force or remembered.
+    pub fn get(&self, id: &str) -> Option<RuleReport> {
         self.list().into_iter().find(|report| report.rule.id.as_deref() == Some(id))
     }
 
-    /// Where chance starts from.
+    /// The seed of the random numbers that probabilities and delays are decided by.
     pub fn seed(&self) -> u64 {
-        self.set.seed()
+        self.rules.seed()
     }
 
-    /// Starts chance anew: the rules count from zero, so the same requests meet the same faults.
+    /// Starts the random numbers anew. Rules count from zero again, so the same requests get the same faults.
     pub fn set_seed(&self, seed: u64) {
-        self.set.set_seed(seed);
+        self.rules.set_seed(seed);
     }
 
-    /// How many requests a delay holds up at this moment.
-    pub fn held(&self) -> u64 {
-        *self.set.held().borrow()
+    /// How many requests a delay holds up at this time.
+    pub fn delayed(&self) -> u64 {
+        *self.rules.delayed().borrow()
     }
 
     /// Waits until delays hold up exactly this many requests.
-    pub async fn until_held(&self, count: u64) {
-        // The sender lives as long as this handle.
-        let _ = self.set.held().wait_for(|held| *held == count).await;
+    pub async fn until_delayed(&self, count: u64) {
+        // An error would mean that the sender is gone, and it lives as long as this handle.
+        let _ = self.rules.delayed().wait_for(|delayed| *delayed == count).await;
     }
 
-    /// A region, however its name is spaced and capitalised.
-    pub fn region(&self, name: &str) -> Result<RegionSwitch, FaultError> {
+    /// A handle on one region; spaces and capitals in its name do not matter.
+    pub fn region(&self, name: &str) -> Result<RegionHandle, FaultError> {
         let topology = self.topology().current();
         let id = topology.find(name)?;
         let name = topology.region(id).name.clone();
-        Ok(RegionSwitch { faults: self.clone(), name, lasting: None })
+        Ok(RegionHandle { faults: self.clone(), name, duration: None })
     }
 
-    /// How every region is, by its name.
+    /// The health of every region, by its name.
     pub fn regions(&self) -> BTreeMap<String, RegionHealth> {
         let topology = Arc::clone(&self.topology().current());
         let rules = self.list();
         let health = |(id, region): (RegionId, &Region)| {
-            let switch = id_of(&region.name);
-            let is_its = |report: &&Report| {
-                report.rule.id.as_deref() == Some(&switch) && report.state != RuleState::Ended
+            let fault_id = region_fault_id(&region.name);
+            let is_its_fault = |report: &&RuleReport| {
+                report.rule.id.as_deref() == Some(&fault_id) && report.state != RuleState::Ended
             };
-            let rule = rules.iter().find(is_its);
-            let (door, problem) = self.doors.state(id);
+            let rule = rules.iter().find(is_its_fault);
+            let (port, problem) = self.ports.state(id);
             let health = RegionHealth {
-                condition: rule.map(|report| Condition::of(&report.rule.effect)).unwrap_or_default(),
+                condition: rule.map(|report| RegionCondition::of(&report.rule.effect)).unwrap_or_default(),
                 ends_in: rule.and_then(|report| report.ends_in),
-                listens: door == Doorway::Open,
+                listens: port == PortState::Open,
                 problem: problem.map(|problem| problem.to_string()),
             };
             (region.name.clone(), health)
@@ -136,43 +137,43 @@ impl Faults {
     }
 
     fn topology(&self) -> &Regions {
-        self.set.regions()
+        self.rules.regions()
     }
 }
 
-/// One region, to be switched.
+/// A handle on one region, for giving it faults and taking them away.
 #[derive(Clone, Debug)]
-pub struct RegionSwitch {
+pub struct RegionHandle {
     faults: Faults,
     name: String,
-    lasting: Option<Duration>,
+    duration: Option<Duration>,
 }
 
-/// How a region is.
+/// The health of one region.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RegionHealth {
-    /// What is wrong with it as a whole.
-    pub condition: Condition,
-    /// Time until that ends by itself.
+    /// What is wrong with the region as a whole.
+    pub condition: RegionCondition,
+    /// The time until its fault ends by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ends_in: Option<Span>,
-    /// Whether its port is open and answers.
+    /// Whether the region's port is open and serves requests.
     pub listens: bool,
-    /// Why it is not as it should be.
+    /// Why the port does not have the state that the rules ask for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-impl RegionSwitch {
-    /// The same region; what is done to it next ends by itself after this time.
-    pub fn lasting(mut self, duration: Duration) -> RegionSwitch {
-        self.lasting = Some(duration);
+impl RegionHandle {
+    /// Makes the faults given through this handle end by themselves after this time.
+    pub fn lasting(mut self, duration: Duration) -> RegionHandle {
+        self.duration = Some(duration);
         self
     }
 
-    /// How it is.
+    /// The health of the region; none if it was removed.
     pub fn health(&self) -> Option<RegionHealth> {
         self.faults.regions().remove(&self.name)
     }
@@ -182,41 +183,39 @@ impl RegionSwitch {
         &self.name
     }
 
-    /// Takes the region down.
-    pub fn down(&self, how: Down) -> Result<(), FaultError> {
-        self.suffer(Trouble::Down(how))
+    /// Takes the region down in this way.
+    pub fn down(&self, how: Outage) -> Result<(), FaultError> {
+        self.set_fault(RegionFault::Down(how))
     }
 
-    /// Answers 403/1008, as if the account were being removed from the region; it is still listed.
+    /// Responds with 403/1008, as if the account were being removed from the region; it is still listed.
     pub fn drain(&self) -> Result<(), FaultError> {
-        self.suffer(Trouble::Drain)
+        self.set_fault(RegionFault::Drain)
     }
 
-    /// Makes every request wait.
+    /// Makes every request to the region wait.
     pub fn slow(&self, delay: impl Into<Delay>) -> Result<(), FaultError> {
-        self.suffer(Trouble::Slow(delay.into()))
+        self.set_fault(RegionFault::Slow(delay.into()))
     }
 
-    /// Throttles every request, telling clients to come back after 100 ms.
-    pub fn storm(&self) -> Result<(), FaultError> {
-        self.suffer(Trouble::Storm { retry_after: None, share: None })
+    /// Throttles every request to the region, with 100 ms as the time after which to retry.
+    pub fn throttle(&self) -> Result<(), FaultError> {
+        self.set_fault(RegionFault::Throttle { retry_after: None, share: None })
     }
 
-    /// Gives the region this trouble, in place of the one it has.
-    pub fn suffer(&self, trouble: Trouble) -> Result<(), FaultError> {
-        let Faults { set, doors, clock, .. } = &self.faults;
-        let rule = trouble.rule(&self.name, self.lasting);
-        rule.check(&set.regions().current())?;
-        set.put(rule.named(&id_of(&self.name)), clock.uptime())?;
-        Ok(doors.settle()?)
+    /// Gives the region this fault, in place of the one it has.
+    pub fn set_fault(&self, fault: RegionFault) -> Result<(), FaultError> {
+        let Faults { rules, ports, clock, .. } = &self.faults;
+        rules.set_region_fault(&self.name, fault, self.duration, clock.uptime())?;
+        Ok(ports.apply()?)
     }
 
-    /// Ends the region's trouble. Does nothing when it has none.
+    /// Ends the fault of the region. Does nothing when it has none.
     pub fn up(&self) -> Result<(), FaultError> {
-        self.faults.remove(&id_of(&self.name)).map(|_| ())
+        self.faults.remove(&region_fault_id(&self.name)).map(|_| ())
     }
 
-    /// Makes this the region that writes; writes at the one before are answered 403/3.
+    /// Makes this the write region; writes to the one before get 403/3.
     pub fn fail_over(&self) -> Result<(), FaultError> {
         Ok(self.faults.account.fail_over(&self.name)?)
     }

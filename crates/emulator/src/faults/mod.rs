@@ -1,33 +1,22 @@
-//! Failures on purpose: rules that slow requests down, answer in the service's place, or break
+//! Fault injection at the edge of the account: rules that slow requests down, respond in the service's place, or break
 //! connections.
 //!
-//! In: [`Rule`]s, from JSON or from Rust. Out: what is to happen to each request
-//! (`FaultSet::strike`) and to each region's port. Deciding is pure: time,
-//! draws and what is known about a request are arguments. Carrying it out is left to the `gateway`
-//! (delays, answers) and to the `server` (connections, ports).
+//! The rules and the decision per request are those of the crate `faults`, which the driver and `peri chaos` use too.
+//! Here is what only the account has: its regions, their ports, and the handle for tests and the control port.
+//! Delays and responses are carried out by the `gateway`, connections by the `server`.
 
-mod delay;
-mod doors;
-mod draw;
-mod effect;
-mod filter;
+mod account_faults;
 mod handle;
-mod rule;
-mod set;
-mod switch;
+mod ports;
 
-pub use delay::{Between, DELAY_MAX, Delay, Percentiles, Shape};
-pub use doors::PortTaken;
-pub use effect::{ConnectionEffect, Delayed, Effect};
-pub use filter::{Filter, OperationKind, ResourceKind};
-pub use handle::{FaultError, Faults, RegionHealth, RegionSwitch};
-pub use rule::{BadRule, Rule};
-pub use set::{RULES_MAX, Report, RuleState};
-pub use switch::{Condition, Down, Trouble};
+pub use faults::{
+    Applier, ConnectionEffect, DELAY_MAX, Delay, DelayPercentiles, DelayRange, Delayed, DistributionShape,
+    FAULT_HEADER, FaultEffect, FaultRule, InvalidRule, OperationKind, Outage, Probability, RULES_MAX,
+    RegionCondition, RegionFault, RequestFilter, ResourceKind, RuleReport, RuleState, Schedule,
+};
+pub use handle::{FaultError, Faults, RegionHandle, RegionHealth};
+pub use ports::PortTaken;
 
-pub(crate) use doors::{DoorKeeper, Doors};
-pub(crate) use filter::Facts;
-pub(crate) use set::{Doorway, FaultSet, Strike};
-
-/// On every answer that a rule gave in the service's place: the rule's id.
-pub const FAULT_HEADER: &str = "x-ms-perihelion-fault";
+pub(crate) use account_faults::AccountFaults;
+pub(crate) use faults::{FaultDecision, RequestAttributes};
+pub(crate) use ports::{PortTask, RegionPorts};

@@ -8,7 +8,7 @@ use protocol::authorization::Key;
 use crate::catalog::Catalog;
 use crate::charge::RequestUnits;
 use crate::disk::{DataDir, Disk, OpenError};
-use crate::faults::FaultSet;
+use crate::faults::AccountFaults;
 use crate::growth::Growth;
 use crate::regions::{Regions, Topology};
 use crate::sight::Sight;
@@ -38,7 +38,7 @@ pub struct Account {
     /// Copies of all that, to come back to.
     pub(crate) snapshots: Snapshots,
     /// What goes wrong on purpose.
-    pub(crate) faults: Arc<FaultSet>,
+    pub(crate) faults: Arc<AccountFaults>,
     /// What was asked of it, and how that went.
     pub(crate) sight: Sight,
     /// Where it is kept, if anywhere.
@@ -71,7 +71,7 @@ impl Account {
         let regions = Arc::new(Regions::new(topology));
         let (name, catalog) = ("perihelion".to_owned(), Catalog::new(seed));
         let (growth, snapshots) = (Growth::default(), Snapshots::default());
-        let faults = Arc::new(FaultSet::new(Arc::clone(&regions), seed.into()));
+        let faults = Arc::new(AccountFaults::new(Arc::clone(&regions), seed.into()));
         Account {
             name,
             key,

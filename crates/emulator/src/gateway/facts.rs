@@ -18,8 +18,7 @@ use super::{
     RequestHeaders, ResourceVerb, UnsupportedVerb,
 };
 use crate::catalog::ContainerEntry;
-use crate::faults::{Facts, OperationKind, ResourceKind};
-use crate::regions::RegionId;
+use crate::faults::{OperationKind, RequestAttributes, ResourceKind};
 
 /// The facts of one request.
 #[derive(Debug, Default)]
@@ -49,7 +48,7 @@ impl Known {
             label: operation.as_ref().map(Operation::label),
             resource: Some(match operation {
                 Some(Operation::Items(..)) => ResourceKind::Item,
-                _ => resource_of(path.resource_type()),
+                _ => ResourceKind::from(path.resource_type()),
             }),
             // What does not exist is still called something.
             database: database.map(|entry| entry.id.clone()).or_else(|| database_id.map(SmolStr::from)),
@@ -59,10 +58,9 @@ impl Known {
         }
     }
 
-    /// The same, as rules look at it.
-    pub(super) fn facts<'a>(&'a self, parts: &'a Parts, region: RegionId) -> Facts<'a> {
-        Facts {
-            region,
+    /// The attributes that fault rules match; which region was asked is added later.
+    pub(super) fn attributes<'a>(&'a self, parts: &'a Parts) -> RequestAttributes<'a> {
+        RequestAttributes {
             method: parts.method.as_str(),
             operation: self.operation,
             resource: self.resource,
@@ -70,6 +68,7 @@ impl Known {
             container: self.container.as_deref(),
             partition_key: self.partition_key.as_ref(),
             partition_key_range: self.partition_key_range,
+            ..RequestAttributes::default()
         }
     }
 }
@@ -152,20 +151,5 @@ fn item_kind_of(operation: &ItemOperation<'_>) -> OperationKind {
         ItemOperation::QueryPlan => OperationKind::QueryPlan,
         ItemOperation::Batch => OperationKind::Batch,
         ItemOperation::DeletePartition => OperationKind::DeletePartition,
-    }
-}
-
-fn resource_of(kind: ResourceType) -> ResourceKind {
-    match kind {
-        ResourceType::Account => ResourceKind::Account,
-        ResourceType::Database => ResourceKind::Database,
-        ResourceType::Container => ResourceKind::Container,
-        ResourceType::Item => ResourceKind::Item,
-        ResourceType::PartitionKeyRange => ResourceKind::PartitionKeyRange,
-        ResourceType::Offer => ResourceKind::Offer,
-        ResourceType::User => ResourceKind::User,
-        ResourceType::Permission => ResourceKind::Permission,
-        ResourceType::Conflict => ResourceKind::Conflict,
-        _ => ResourceKind::Other,
     }
 }

@@ -284,7 +284,7 @@ impl Handler for Gateway {
     fn handle(self: &Arc<Self>, request: Request<Bytes>) -> Handling {
         let uptime = self.clock.uptime();
         let (parts, body) = request.into_parts();
-        if !self.account.faults.is_quiet() {
+        if self.account.faults.has_request_rules() {
             let mut pending = Pending::new(self, Arrival::of(&parts, parts.headers.get(USER_AGENT), uptime));
             let gateway = Arc::clone(self);
             return Handling::Later(Box::pin(async move {

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use crate::charge::RequestUnits;
     use crate::clock::Clock;
-    use crate::faults::Rule;
+    use crate::faults::FaultRule;
     use crate::gateway::{Account, AccountSettings};
     use crate::regions::{Lag, Region, RegionId, Topology};
     use crate::server::{Handler, Handling};
@@ -154,7 +154,7 @@ mod tests {
         for under_faults in [false, true] {
             let gateway = broken();
             if under_faults {
-                let rule = Rule::answer(503, 0).in_container("another", "one");
+                let rule = FaultRule::status(503, 0).in_container("another", "one");
                 gateway.account.faults.add(rule, Duration::ZERO).unwrap();
             }
             let date = httpdate::fmt_http_date(gateway.clock.now().to_system_time());

@@ -17,7 +17,7 @@ use super::activity::activity_id;
 use super::facts::Known;
 use super::pending::Pending;
 use super::{Answer, Gateway, Reply, RequestHeaders, ServiceError, UNKNOWN};
-use crate::faults::{ConnectionEffect, Effect, FAULT_HEADER, Strike};
+use crate::faults::{ConnectionEffect, FAULT_HEADER, FaultDecision, FaultEffect};
 use crate::server::Conduct;
 
 /// What a throttled client is told to wait when the rule does not say.
@@ -32,33 +32,33 @@ impl Gateway {
         uptime: Duration,
         pending: &mut Pending,
     ) -> Answer {
-        let (strike, label) = {
+        let (decision, label) = {
             let headers = RequestHeaders::scan(&parts.headers);
             let known = Known::about(&parts, &headers, &self.account);
-            let strike = self.account.faults.strike(&known.facts(&parts, self.region), uptime);
-            (strike, known.label.unwrap_or(UNKNOWN))
+            let decision = self.account.faults.decide(known.attributes(&parts), self.region, uptime);
+            (decision, known.label.unwrap_or(UNKNOWN))
         };
-        if strike.by.is_empty() {
+        if decision.rules.is_empty() {
             return self.answer_in_time(&parts, body, uptime, pending).await;
         }
         // A client that leaves takes this future along, and with it the wait and what would follow.
-        pending.waits_for(label, &strike.by);
-        self.wait(strike.before).await;
-        let mut answer = match strike.outcome.as_deref() {
+        pending.waits_for(label, &decision.rules);
+        self.wait(decision.request_delay).await;
+        let mut answer = match decision.effect.as_deref() {
             Some(effect) if effect.status.is_some() => {
-                let (reply, activity) = self.refuse(effect, &strike, &parts);
+                let (reply, activity) = self.refuse(effect, &decision, &parts);
                 self.finish(reply, activity, label, uptime)
             }
-            Some(Effect { connection: Some(ConnectionEffect::CloseBefore), .. }) => {
+            Some(FaultEffect { connection: Some(ConnectionEffect::CloseBefore), .. }) => {
                 let activity = activity_id(RequestHeaders::scan(&parts.headers).activity_id);
                 self.finish(Reply::no_content().charge(0.0), activity, label, uptime)
             }
             Some(_) | None => self.answer_in_time(&parts, body, self.clock.uptime(), pending).await,
         };
-        answer.seen.rules = strike.by;
+        answer.seen.rules = decision.rules;
         pending.waits(&answer.seen);
-        self.wait(strike.after).await;
-        let conduct = strike.outcome.as_ref().and_then(|effect| effect.connection).and_then(conduct_of);
+        self.wait(decision.response_delay).await;
+        let conduct = decision.effect.as_ref().and_then(|effect| effect.connection).and_then(conduct_of);
         if let Some(conduct) = conduct {
             answer.response.extensions_mut().insert(conduct);
         }
@@ -72,13 +72,13 @@ impl Gateway {
     /// Waits, and is seen to.
     async fn wait(&self, delay: Duration) {
         if !delay.is_zero() {
-            let _held = self.account.faults.hold();
+            let _delayed = self.account.faults.begin_delay();
             self.clock.reached(self.clock.uptime().saturating_add(delay)).await;
         }
     }
 
     /// The answer a rule gives in the service's place.
-    fn refuse(&self, effect: &Effect, strike: &Strike, parts: &Parts) -> (Reply, HeaderValue) {
+    fn refuse(&self, effect: &FaultEffect, decision: &FaultDecision, parts: &Parts) -> (Reply, HeaderValue) {
         let headers = RequestHeaders::scan(&parts.headers);
         let activity = activity_id(headers.activity_id);
         let shown = String::from_utf8_lossy(activity.as_bytes());
@@ -91,7 +91,7 @@ impl Gateway {
                 reply.headers.insert(name, value);
             }
         }
-        let rule = strike.by.last().map_or("", |id| id.as_str());
+        let rule = decision.rules.last().map_or("", |id| id.as_str());
         if let Ok(rule) = HeaderValue::try_from(rule) {
             reply = reply.header(FAULT_HEADER, rule);
         }
@@ -99,7 +99,7 @@ impl Gateway {
     }
 
     /// What a region says that the account is leaving: the account, without any regions.
-    fn not_here(&self, reply: Reply, effect: &Effect) -> Reply {
+    fn not_here(&self, reply: Reply, effect: &FaultEffect) -> Reply {
         let name = &self.account.name;
         let message = match &effect.message {
             Some(message) => message.clone(),
@@ -117,7 +117,7 @@ impl Gateway {
 }
 
 /// A rule's answer as a refusal.
-fn refusal(effect: &Effect) -> ServiceError {
+fn refusal(effect: &FaultEffect) -> ServiceError {
     let status = Status(effect.status.unwrap_or(Status::SERVICE_UNAVAILABLE.0));
     let sub_status = SubStatus(effect.sub_status.unwrap_or(0));
     let message = match &effect.message {
@@ -150,5 +150,7 @@ fn conduct_of(effect: ConnectionEffect) -> Option<Conduct> {
         ConnectionEffect::Stall => Some(Conduct::Stall),
         ConnectionEffect::GoAway => Some(Conduct::GoAway),
         ConnectionEffect::Refuse | ConnectionEffect::BlackHole => None,
+        // The account rejects rules with other effects when they are added.
+        _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Steps that make requests fail: rules that answer in the account's place, hold requests up, or lose
 //! what was answered.
 
-use perihelion_emulator::faults::{Faults, Rule};
+use perihelion_emulator::faults::{FaultRule, Faults};
 use serde_json::{Value, json};
 
 use crate::dice::Dice;
@@ -71,6 +71,6 @@ impl Stage {
     }
 }
 
-fn read_rule(rule: Value) -> Rule {
+fn read_rule(rule: Value) -> FaultRule {
     serde_json::from_value(rule).unwrap()
 }

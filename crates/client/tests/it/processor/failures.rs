@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use emulator::faults::{ConnectionEffect, Rule};
+use emulator::faults::{ConnectionEffect, FaultRule};
 use perihelion::{BatchContext, DeadLetter, ErrorKind, HandlerError, ProcessorStart};
 use serde_json::json;
 
@@ -202,7 +202,7 @@ async fn while_leases_cannot_be_renewed_nothing_is_handed_out_that_others_may_ha
         .expect("started");
     plant.write(0..10, 1).await;
     told.until_all(0..10, 1).await;
-    let rule = Rule::answer(503, 0).in_container("plant", "leases");
+    let rule = FaultRule::status(503, 0).in_container("plant", "leases");
     let rule = plant.running.faults().add(rule).expect("a rule");
     // For longer than a lease lasts: every worker has tried to make sure of its lease, and waits.
     eventually("trouble with every lease", async || {
@@ -226,10 +226,11 @@ async fn faults_on_the_way_repeat_no_change_and_lose_none() {
     let running = told.start(plant.processor("p")).await;
     plant.running.faults().set_seed(7);
     for (container, status, sub_status) in [("leases", 503, 0), ("readings", 503, 0), ("leases", 429, 3200)] {
-        let rule = Rule::answer(status, sub_status).in_container("plant", container).share(0.2);
+        let rule = FaultRule::status(status, sub_status).in_container("plant", container).share(0.2);
         plant.running.faults().add(rule.retry_after(Duration::from_millis(1))).expect("a rule");
     }
-    let gone = Rule::connection(ConnectionEffect::CloseAfter).in_container("plant", "leases").share(0.05);
+    let gone =
+        FaultRule::connection(ConnectionEffect::CloseAfter).in_container("plant", "leases").share(0.05);
     plant.running.faults().add(gone).expect("a rule");
     let readings = plant.container("readings");
     for number in 1..=5 {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use perihelion_emulator::faults::{ConnectionEffect, Down, OperationKind, Rule};
+use perihelion_emulator::faults::{ConnectionEffect, FaultRule, OperationKind, Outage};
 use serde_json::json;
 
 use super::super::live::Account;
@@ -29,7 +29,7 @@ async fn account() -> Account {
 
 async fn fault_status(_: &Lab) {
     let account = account().await;
-    let rule = Rule::answer(410, 1002).on(OperationKind::Read).times(1).named("gone");
+    let rule = FaultRule::status(410, 1002).on(OperationKind::Read).times(1).named("gone");
     account.running().faults().add(rule).unwrap();
     let path = format!("{DOCS}/1");
     let answer = account.get(&path, &[KEY]).await.expect(410);
@@ -39,10 +39,10 @@ async fn fault_status(_: &Lab) {
 
 async fn fault_delay(_: &Lab) {
     let account = account().await;
-    account.running().faults().add(Rule::delay(Duration::from_secs(5)).on(OperationKind::Read)).unwrap();
+    account.running().faults().add(FaultRule::delay(Duration::from_secs(5)).on(OperationKind::Read)).unwrap();
     let path = format!("{DOCS}/1");
     let moved = async {
-        account.running().faults().until_held(1).await;
+        account.running().faults().until_delayed(1).await;
         account.advance(5);
     };
     let (answer, ()) = tokio::join!(account.get(&path, &[KEY]), moved);
@@ -51,7 +51,7 @@ async fn fault_delay(_: &Lab) {
 
 async fn fault_connection(_: &Lab) {
     let account = account().await;
-    let rule = Rule::connection(ConnectionEffect::GoAway).on(OperationKind::Read);
+    let rule = FaultRule::connection(ConnectionEffect::GoAway).on(OperationKind::Read);
     account.running().faults().add(rule).unwrap();
     let answer = account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(200);
     assert_eq!(answer.header("connection"), "close");
@@ -60,9 +60,9 @@ async fn fault_connection(_: &Lab) {
 async fn region_down(_: &Lab) {
     let account = account().await;
     let region = account.running().region("West US").unwrap();
-    region.down(Down::Unavailable).unwrap();
+    region.down(Outage::Unavailable).unwrap();
     account.get("/", &[]).await.expect(503);
-    region.down(Down::Refused).unwrap();
+    region.down(Outage::Refused).unwrap();
     let refused = tokio::net::TcpStream::connect(("127.0.0.1", account.port())).await.unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
     region.up().unwrap();
@@ -79,7 +79,7 @@ async fn region_drain(_: &Lab) {
 
 async fn region_storm(_: &Lab) {
     let account = account().await;
-    account.running().region("westus").unwrap().storm().unwrap();
+    account.running().region("westus").unwrap().throttle().unwrap();
     let answer = account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(429);
     assert_eq!((answer.sub_status(), answer.header("x-ms-retry-after-ms")), ("3200", "100"));
 }

@@ -1,11 +1,11 @@
 //! Rules that break the connection instead of answering.
 
-use perihelion_emulator::faults::{ConnectionEffect, OperationKind, Rule};
+use perihelion_emulator::faults::{ConnectionEffect, FaultRule, OperationKind};
 
 use super::*;
 
-fn once(effect: ConnectionEffect) -> Rule {
-    Rule::connection(effect).on(OperationKind::Create).times(1)
+fn once(effect: ConnectionEffect) -> FaultRule {
+    FaultRule::connection(effect).on(OperationKind::Create).times(1)
 }
 
 #[tokio::test]
@@ -27,7 +27,7 @@ async fn a_connection_closed_before_leaves_nothing_done_and_one_closed_after_lea
 #[tokio::test]
 async fn everyone_on_a_closed_http2_connection_is_cut_off() {
     let lab = Lab::start().await;
-    lab.faults().add(Rule::delay(Duration::from_secs(600)).on(OperationKind::Read)).unwrap();
+    lab.faults().add(FaultRule::delay(Duration::from_secs(600)).on(OperationKind::Read)).unwrap();
     lab.faults().add(once(ConnectionEffect::CloseBefore)).unwrap();
     let mut link = lab.link(Spoken::Http2).await;
     let Sender::Http2(other) = &link.sender else { unreachable!("it speaks HTTP/2") };
@@ -35,10 +35,10 @@ async fn everyone_on_a_closed_http2_connection_is_cut_off() {
     let mut waiting = lab.read("there");
     waiting.headers_mut().remove("host");
     let bystander = tokio::spawn(async move { other.send_request(waiting).await.is_err() });
-    in_time(lab.faults().until_held(1)).await;
+    in_time(lab.faults().until_delayed(1)).await;
     assert!(link.send(lab.create("x")).await.is_err());
     assert!(in_time(bystander).await.unwrap());
-    in_time(lab.faults().until_held(0)).await;
+    in_time(lab.faults().until_delayed(0)).await;
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn a_stalled_answer_stops_half_way() {
 #[tokio::test]
 async fn an_answer_without_a_body_stalls_before_it_begins() {
     let lab = Lab::start().await;
-    lab.faults().add(Rule::connection(ConnectionEffect::Stall).on(OperationKind::Delete)).unwrap();
+    lab.faults().add(FaultRule::connection(ConnectionEffect::Stall).on(OperationKind::Delete)).unwrap();
     let mut link = lab.link(Spoken::Http1).await;
     let delete = lab.request(
         Method::DELETE,
@@ -98,7 +98,7 @@ async fn a_connection_told_to_go_away_finishes_what_it_has_and_closes() {
 async fn an_answer_of_a_rule_can_be_the_last_on_its_connection() {
     let lab = Lab::start().await;
     let rule = br#"{"effect":{"status":503,"connection":"goAway"},"count":1}"#;
-    lab.faults().add(Rule::from_json(rule).unwrap()).unwrap();
+    lab.faults().add(FaultRule::from_json(rule).unwrap()).unwrap();
     let mut link = lab.link(Spoken::Http2).await;
     assert_eq!(link.send(lab.read("there")).await.unwrap().status, 503);
     link.closed().await;

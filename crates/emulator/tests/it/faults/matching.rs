@@ -1,13 +1,13 @@
 //! Which requests a rule finds: by operation, by name, by `_rid`, by key, by range, by region.
 
-use perihelion_emulator::faults::Rule;
+use perihelion_emulator::faults::FaultRule;
 
 use super::*;
 
 /// Adds a rule with this `match` and says which of the requests it strikes.
 async fn struck(lab: &Lab, filter: &Value, requests: Vec<Request<Full<Bytes>>>) -> Vec<bool> {
     let rule = json!({"id": "r", "match": filter, "effect": {"status": 418}});
-    lab.faults().add(Rule::from_json(rule.to_string().as_bytes()).unwrap()).unwrap();
+    lab.faults().add(FaultRule::from_json(rule.to_string().as_bytes()).unwrap()).unwrap();
     let mut link = lab.link(Spoken::Http2).await;
     let mut struck = Vec::new();
     for request in requests {
@@ -100,7 +100,7 @@ async fn a_partition_is_found_by_its_key_and_by_its_range() {
 #[tokio::test]
 async fn a_rule_for_a_region_leaves_the_others_alone() {
     let lab = Lab::start().await;
-    lab.faults().add(Rule::answer(503, 0).in_region("east us")).unwrap();
+    lab.faults().add(FaultRule::status(503, 0).in_region("east us")).unwrap();
     for (region, expected) in [(0, 200), (1, 503), (2, 200)] {
         let answer = lab.link_to(region, Spoken::Http1).await.send(lab.account()).await.unwrap();
         assert_eq!(answer.status, expected, "region {region}");

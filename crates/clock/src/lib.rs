@@ -152,7 +152,7 @@ impl Clock {
     }
 
     /// Waits until it has been running for so long.
-    pub(crate) async fn reached(&self, uptime: Duration) {
+    pub async fn reached(&self, uptime: Duration) {
         while let Some(left) = uptime.checked_sub(self.uptime()).filter(|left| !left.is_zero()) {
             match &self.machine {
                 Machine::System => tokio::time::sleep(left).await,
