@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use emulator::faults::{ConnectionEffect, FaultRule, Outage};
+use faults::{ConnectionEffect, FaultRule};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use crate::control::{ControlError, ControlPort, escaped};
 use crate::dice::Dice;
-use crate::scenario::{Drawn, Trouble};
+use crate::scenario::{Drawn, FaultAction};
 use crate::schedule::Planned;
 
 /// A rule ends by itself this long after it should have been ended.
@@ -57,9 +57,9 @@ impl Injector {
         let began = start.elapsed();
         self.lock().insert(number);
         self.begin(number, fault).await?;
-        match &fault.trouble {
-            Trouble::Splits { every, hold } => self.split(fault, *every, *hold, start).await?,
-            Trouble::Failover { outage: true } => {
+        match &fault.action {
+            FaultAction::Splits { every, hold } => self.split(fault, *every, *hold, start).await?,
+            FaultAction::Failover { outage: true } => {
                 let lasting = fault.ends - fault.begins;
                 sleep_until(start + fault.begins + lasting.mul_f64(NOTICED_AFTER)).await;
                 self.fail_over(&fault.regions[0]).await?;
@@ -98,9 +98,9 @@ impl Injector {
             let rule = serde_json::to_value(&rule).expect("a rule has a JSON form");
             self.control.post("/faults", &rule).await?;
         }
-        match &fault.trouble {
-            Trouble::Failover { outage: false } => self.fail_over(&fault.regions[0]).await,
-            Trouble::Lag(lag) => self.set_lag(fault, *lag).await,
+        match &fault.action {
+            FaultAction::Failover { outage: false } => self.fail_over(&fault.regions[0]).await,
+            FaultAction::Lag(lag) => self.set_lag(fault, *lag).await,
             _ => Ok(()),
         }
     }
@@ -109,9 +109,9 @@ impl Injector {
         for at in 0..rules(fault, &self.writer, &self.database).len() {
             self.control.delete(&format!("/faults/{}", escaped(&id(number, at)))).await?;
         }
-        match &fault.trouble {
-            Trouble::Failover { .. } => self.fail_over(&self.writer).await,
-            Trouble::Lag(_) => self.set_lag(fault, self.lag).await,
+        match &fault.action {
+            FaultAction::Failover { .. } => self.fail_over(&self.writer).await,
+            FaultAction::Lag(_) => self.set_lag(fault, self.lag).await,
             _ => Ok(()),
         }
     }
@@ -179,41 +179,24 @@ fn id(fault: usize, rule: usize) -> String {
     format!("chaos-{fault}-{rule}")
 }
 
-/// The rules that make a fault.
+/// The rules of a fault, for the regions and the database of this run.
 fn rules(fault: &Planned, writer: &str, database: &str) -> Vec<FaultRule> {
-    let mut rules = match &fault.trouble {
-        Trouble::Down(Outage::BlackHole) => vec![FaultRule::connection(ConnectionEffect::BlackHole)],
-        Trouble::Down(Outage::Unavailable) => vec![FaultRule::status(503, 0)],
-        Trouble::Down(_) => vec![FaultRule::connection(ConnectionEffect::Refuse)],
-        Trouble::Slow(delay) => vec![FaultRule::delay(*delay)],
-        Trouble::Drain => vec![FaultRule::status(403, 1008)],
-        Trouble::Failover { outage: true } => {
+    let mut rules = match &fault.action {
+        FaultAction::Rules(rules) => rules.rules.clone(),
+        FaultAction::Failover { outage: true } => {
             return vec![FaultRule::connection(ConnectionEffect::Refuse).in_region(writer)];
         }
-        Trouble::Partition { range, status, sub_status } => {
-            let mut rule = FaultRule::status(*status, *sub_status);
-            rule.filter.database = Some(database.to_owned());
-            rule.filter.partition_key_range = *range;
-            vec![rule]
+        FaultAction::Failover { outage: false } | FaultAction::Splits { .. } | FaultAction::Lag(_) => {
+            return Vec::new();
         }
-        Trouble::Storm { share, retry_after } => {
-            vec![FaultRule::status(429, 3200).retry_after(*retry_after).share(*share)]
-        }
-        Trouble::Reset { share } => {
-            // Half of those that are meant before, and of the others as many after.
-            let before = share / 2.0;
-            let after = before / (1.0 - before);
-            vec![
-                FaultRule::connection(ConnectionEffect::CloseBefore).share(before),
-                FaultRule::connection(ConnectionEffect::CloseAfter).share(after),
-            ]
-        }
-        Trouble::Rule(rule) => vec![FaultRule::clone(rule)],
-        Trouble::Failover { outage: false } | Trouble::Splits { .. } | Trouble::Lag(_) => return Vec::new(),
     };
     for rule in &mut rules {
         if rule.filter.regions.is_empty() {
             rule.filter.regions.clone_from(&fault.regions);
+        }
+        // A physical partition is one of this run's container, unless the rule names another.
+        if rule.filter.partition_key_range.is_some() && rule.filter.database.is_none() {
+            rule.filter.database = Some(database.to_owned());
         }
     }
     rules

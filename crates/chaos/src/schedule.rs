@@ -5,7 +5,7 @@ use std::time::Duration;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::dice::Dice;
-use crate::scenario::{Drawn, Expect, Place, Scenario, Trouble, Writes};
+use crate::scenario::{Drawn, Expect, FaultAction, Place, Scenario, Writes};
 use crate::workload::Load;
 
 /// What is to happen, and when exactly.
@@ -36,17 +36,17 @@ pub struct Schedule {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Planned {
-    /// What.
-    pub trouble: Trouble,
-    /// Where.
+    /// What the fault does; nothing is left open.
+    pub action: FaultAction,
+    /// The regions that the fault is in.
     pub regions: Vec<String>,
-    /// When it begins, after the start.
+    /// When the fault begins, after the start of the run.
     pub begins: Duration,
-    /// When it ends, after the start.
+    /// When the fault ends, after the start of the run.
     pub ends: Duration,
-    /// What must hold.
+    /// What must hold during the fault.
     pub expect: Expect,
-    /// For the draws of what it does.
+    /// The seed of the random choices that the fault makes while it lasts.
     pub seed: u64,
 }
 
@@ -80,8 +80,8 @@ impl Schedule {
                     let begins = round_begins + fault.at.at(dice.of("at", 0).uniform()).mul_f64(pace.scale);
                     let lasting = fault.lasting.at(dice.of("for", 0).uniform()).mul_f64(pace.scale);
                     Planned {
-                        trouble: settled(&fault.trouble, scenario, dice),
-                        regions: regions(&fault.region, &fault.trouble, scenario, dice),
+                        action: decided(&fault.action, scenario, dice),
+                        regions: regions(&fault.region, &fault.action, scenario, dice),
                         begins,
                         ends: begins + lasting,
                         expect: fault.expect.clone(),
@@ -127,10 +127,10 @@ impl Schedule {
     }
 }
 
-/// Where a fault strikes.
-fn regions(place: &Place, trouble: &Trouble, scenario: &Scenario, dice: Dice) -> Vec<String> {
+/// The regions that a fault is in.
+fn regions(place: &Place, action: &FaultAction, scenario: &Scenario, dice: Dice) -> Vec<String> {
     // A failover to the region that writes already changes nothing.
-    let first = usize::from(matches!(trouble, Trouble::Failover { .. }) && scenario.regions.len() > 1);
+    let first = usize::from(matches!(action, FaultAction::Failover { .. }) && scenario.regions.len() > 1);
     let choice = &scenario.regions[first..];
     match place {
         Place::Named(name) => vec![name.clone()],
@@ -139,16 +139,18 @@ fn regions(place: &Place, trouble: &Trouble, scenario: &Scenario, dice: Dice) ->
     }
 }
 
-/// The trouble, with nothing left open.
-fn settled(trouble: &Trouble, scenario: &Scenario, dice: Dice) -> Trouble {
-    match trouble {
-        Trouble::Partition { range: None, status, sub_status } => {
-            let range = dice.of("range", 0).below(scenario.partitions as usize);
-            let range = u32::try_from(range).unwrap_or_default();
-            Trouble::Partition { range: Some(range), status: *status, sub_status: *sub_status }
+/// The action with nothing left open: the seed chooses the physical partition.
+fn decided(action: &FaultAction, scenario: &Scenario, dice: Dice) -> FaultAction {
+    let mut action = action.clone();
+    if let FaultAction::Rules(rules) = &mut action
+        && rules.any_partition
+    {
+        let range = dice.of("range", 0).below(scenario.partitions as usize);
+        for rule in &mut rules.rules {
+            rule.filter.partition_key_range = u32::try_from(range).ok();
         }
-        other => other.clone(),
     }
+    action
 }
 
 #[cfg(test)]
@@ -172,16 +174,16 @@ mod tests {
         let (mut digests, mut ranges, mut regions) = (Vec::new(), Vec::new(), Vec::new());
         for seed in 0..50 {
             let schedule = of(seed);
-            let bad = schedule.faults.iter().find(|fault| matches!(fault.trouble, Trouble::Partition { .. }));
+            let bad = schedule.faults.iter().find(|fault| fault.action.name() == "bad partition");
             let bad = bad.expect("it is there");
             assert!(bad.begins >= Duration::from_secs(1) && bad.begins <= Duration::from_secs(2));
             assert!(schedule.faults.is_sorted_by_key(|fault| fault.begins));
             assert!(schedule.faults.iter().all(|fault| fault.ends < schedule.end));
             digests.push(schedule.digest());
-            ranges.push(format!("{:?}", bad.trouble));
+            ranges.push(format!("{:?}", bad.action));
             regions.extend(bad.regions.clone());
             let failover =
-                schedule.faults.iter().find(|fault| matches!(fault.trouble, Trouble::Failover { .. }));
+                schedule.faults.iter().find(|fault| matches!(fault.action, FaultAction::Failover { .. }));
             assert_ne!(failover.expect("it is there").regions, ["West US"], "it writes already");
         }
         for drawn in [&mut ranges, &mut regions] {

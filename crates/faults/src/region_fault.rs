@@ -93,9 +93,9 @@ pub fn region_fault_id(region: &str) -> String {
 }
 
 impl RegionFault {
-    /// The rule for this fault of a region, which ends after `duration` or when it is removed.
-    pub fn rule(self, region: &str, duration: Option<Duration>) -> FaultRule {
-        let effect = match self {
+    /// The effect of this fault on every request to the region.
+    pub fn effect(self) -> FaultEffect {
+        match self {
             RegionFault::Down(Outage::Refused) => FaultEffect::of_connection(ConnectionEffect::Refuse),
             RegionFault::Down(Outage::BlackHole) => FaultEffect::of_connection(ConnectionEffect::BlackHole),
             RegionFault::Down(Outage::Unavailable) => FaultEffect::of_status(503, None),
@@ -105,8 +105,12 @@ impl RegionFault {
                 retry_after: Some(retry_after.map_or(THROTTLE_RETRY_AFTER, Span)),
                 ..FaultEffect::of_status(429, Some(3200))
             },
-        };
-        let mut rule = FaultRule::new(effect).in_region(region);
+        }
+    }
+
+    /// The rule for this fault of a region, which ends after `duration` or when it is removed.
+    pub fn rule(self, region: &str, duration: Option<Duration>) -> FaultRule {
+        let mut rule = FaultRule::new(self.effect()).in_region(region);
         rule.schedule.duration = duration.map(Span);
         if let RegionFault::Throttle { share, .. } = self {
             rule.probability = share.map(Probability);

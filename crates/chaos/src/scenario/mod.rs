@@ -1,7 +1,8 @@
 //! What is to happen, as a file says it.
 //!
-//! In: TOML. Out: a [`Scenario`] that was checked, or what is wrong with it and where. What a fault does is
-//! a [`Trouble`]; which region and which moment "any" is, the seed decides later (`schedule`). Pure.
+//! In: TOML. Out: a [`Scenario`] that was checked, or what is wrong with it and where. What a fault does is a
+//! [`FaultAction`], mostly [rules](FaultRule) as the account and the driver take them; the seed decides later what is
+//! left open, such as the region and the time (`schedule`). Pure.
 
 mod written;
 
@@ -10,7 +11,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use emulator::clock::Span;
-use emulator::faults::{Delay, FaultRule, Outage};
+use faults::FaultRule;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::workload::Load;
@@ -69,88 +70,65 @@ impl fmt::Display for Writes {
     }
 }
 
-/// One thing that goes wrong, and ends again.
+/// One fault that begins and ends again.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Fault {
-    /// What.
-    pub trouble: Trouble,
-    /// Where.
+    /// What the fault does.
+    pub action: FaultAction,
+    /// The region that the fault is in.
     pub region: Place,
-    /// When, after the start.
+    /// When the fault begins, after the start of the run.
     pub at: Drawn,
-    /// How long.
+    /// How long the fault lasts.
     pub lasting: Drawn,
     /// What must hold meanwhile, beside what always must.
     pub expect: Expect,
 }
 
-/// What goes wrong.
+/// What a fault does to the account.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Trouble {
-    /// The region cannot be reached.
-    Down(Outage),
-    /// The region is slow.
-    Slow(Delay),
-    /// The account leaves the region.
-    Drain,
-    /// The region becomes the one that writes; afterwards the one before does again.
+pub enum FaultAction {
+    /// Puts rules in force.
+    Rules(FaultRules),
+    /// Makes the region the one that writes; afterwards the one before does again.
     Failover {
         /// Whether the region before is down meanwhile.
         outage: bool,
     },
-    /// One physical partition is unavailable in the region.
-    Partition {
-        /// Which; drawn if it is not said.
-        range: Option<u32>,
-        /// What it answers.
-        status: u16,
-        /// With this sub-status.
-        sub_status: u32,
-    },
-    /// Requests are throttled.
-    Storm {
-        /// Which share of them.
-        share: f64,
-        /// What they are told to wait.
-        retry_after: Duration,
-    },
-    /// Partitions split, one after the other.
+    /// Splits partitions, one after the other.
     Splits {
-        /// How often.
+        /// The time between two splits.
         every: Duration,
         /// How long requests for a range wait before it is split.
         hold: Duration,
     },
-    /// Connections are reset: half of those that are meant before the request was read, half after it was done.
-    Reset {
-        /// The share of requests whose connection is.
-        share: f64,
-    },
-    /// Commits take this long to arrive in the region.
+    /// Makes commits take this long to arrive in the region.
     Lag(Drawn),
-    /// Any rule of the account; `regions` is added when the fault names one.
-    Rule(Box<FaultRule>),
 }
 
-impl Trouble {
-    /// Its name in a file.
-    pub fn name(&self) -> &'static str {
+/// Rules that are in force during one fault.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct FaultRules {
+    /// What the fault is called in the report.
+    pub name: String,
+    /// The rules, in the order in which they are added. Those that name no region get that of the fault.
+    pub rules: Vec<FaultRule>,
+    /// Whether the rules are about one physical partition that the seed chooses.
+    pub any_partition: bool,
+}
+
+impl FaultAction {
+    /// What the fault is called in the report.
+    pub fn name(&self) -> &str {
         match self {
-            Trouble::Down(Outage::BlackHole) => "black hole",
-            Trouble::Down(Outage::Unavailable) => "503",
-            Trouble::Down(_) => "down",
-            Trouble::Slow(_) => "slow",
-            Trouble::Drain => "drain",
-            Trouble::Failover { outage: false } => "failover",
-            Trouble::Failover { outage: true } => "outage and failover",
-            Trouble::Partition { .. } => "bad partition",
-            Trouble::Storm { .. } => "throttle storm",
-            Trouble::Splits { .. } => "splits",
-            Trouble::Reset { .. } => "resets",
-            Trouble::Lag(_) => "lag",
-            Trouble::Rule(_) => "rule",
+            FaultAction::Rules(rules) => &rules.name,
+            FaultAction::Failover { outage: false } => "failover",
+            FaultAction::Failover { outage: true } => "outage and failover",
+            FaultAction::Splits { .. } => "splits",
+            FaultAction::Lag(_) => "lag",
         }
     }
 }
@@ -276,7 +254,7 @@ impl Scenario {
                 self.partitions
             )));
         }
-        let fails_over = self.faults.iter().any(|fault| matches!(fault.trouble, Trouble::Failover { .. }));
+        let fails_over = self.faults.iter().any(|fault| matches!(fault.action, FaultAction::Failover { .. }));
         if fails_over && self.writes.contains(&Writes::All) {
             return bad("where all regions write there is nothing to fail over; leave 'all' out of writes");
         }
@@ -313,42 +291,82 @@ mod tests {
         assert_eq!((scenario.name.as_str(), scenario.regions.len(), scenario.partitions), ("mine", 3, 4));
         assert_eq!((scenario.writes, scenario.load), (vec![Writes::One], Load::default()));
         let fault = &scenario.faults[0];
-        assert_eq!((&fault.trouble, &fault.region), (&Trouble::Drain, &Place::Any));
+        assert_eq!((fault.action.name(), &fault.region), ("drain", &Place::Any));
         assert_eq!(fault.lasting.to_string(), "1s..3s");
         assert_eq!(fault.expect, Expect::default());
+    }
+
+    /// The action of a scenario with one fault.
+    fn action(words: &str) -> FaultAction {
+        let text = format!("[[fault]]\nat = '1s'\nfor = '1s'\nregion = 'eastus'\n{words}");
+        let scenario = Scenario::read("x", &text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(scenario.faults[0].region, Place::Named("East US".to_owned()));
+        scenario.faults[0].action.clone()
+    }
+
+    #[test]
+    fn a_fault_is_a_rule_as_the_account_and_the_driver_take_it() {
+        let json = br#"{"match": {"operations": ["read"], "container": "carts"}, "share": 0.5, "skip": 2, "count": 9,
+                        "effect": {"status": 429, "subStatus": 3200, "retryAfter": "20ms"}}"#;
+        let rule = FaultRule::from_json(json).expect("a rule");
+        let flat = action(
+            "share = 0.5\nskip = 2\ncount = 9\nmatch = { operations = ['read'], container = 'carts' }\n\
+             effect = { status = 429, subStatus = 3200, retryAfter = '20ms' }",
+        );
+        let as_table = action(
+            "kind = 'rule'\nrule = { share = 0.5, skip = 2, count = 9, match = { operations = ['read'], \
+             container = 'carts' }, effect = { status = 429, subStatus = 3200, retryAfter = '20ms' } }",
+        );
+        for action in [flat, as_table] {
+            let FaultAction::Rules(rules) = &action else { panic!("{action:?}") };
+            assert_eq!((action.name(), &rules.rules[..]), ("rule", &[rule.clone()][..]));
+        }
+        assert_eq!(
+            action("id = 'busy-region'\neveryNth = 2\neffect = { status = 503 }").name(),
+            "busy region"
+        );
     }
 
     #[test]
     fn every_kind_of_fault_is_read_with_what_it_takes() {
         let second = Duration::from_secs(1);
-        for (text, trouble) in [
-            ("kind = 'down'", Trouble::Down(Outage::Refused)),
-            ("kind = 'down'\nas = 'black-hole'", Trouble::Down(Outage::BlackHole)),
-            ("kind = 'slow'\nby = '1s'", Trouble::Slow(second.into())),
-            ("kind = 'failover'\noutage = true", Trouble::Failover { outage: true }),
+        for (text, name, json) in [
+            ("kind = 'down'", "down", r#"[{"effect":{"connection":"refuse"}}]"#),
+            ("kind = 'down'\nas = 'black-hole'", "black hole", r#"[{"effect":{"connection":"blackHole"}}]"#),
+            ("kind = 'down'\nas = '503'", "503", r#"[{"effect":{"status":503}}]"#),
+            ("kind = 'slow'\nby = '1s'", "slow", r#"[{"effect":{"delay":"1s"}}]"#),
+            ("kind = 'drain'", "drain", r#"[{"effect":{"status":403,"subStatus":1008}}]"#),
             (
                 "kind = 'partition'\nrange = 2\nstatus = 410\nsub-status = 1002",
-                Trouble::Partition { range: Some(2), status: 410, sub_status: 1002 },
+                "bad partition",
+                r#"[{"match":{"partitionKeyRange":2},"effect":{"status":410,"subStatus":1002}}]"#,
             ),
             (
                 "kind = 'storm'\nshare = 0.5\nretry-after = '1s'",
-                Trouble::Storm { share: 0.5, retry_after: second },
+                "throttle storm",
+                r#"[{"share":0.5,"effect":{"status":429,"subStatus":3200,"retryAfter":"1s"}}]"#,
             ),
-            ("kind = 'splits'\nevery = '1s'", Trouble::Splits { every: second, hold: Duration::ZERO }),
-            ("kind = 'reset'", Trouble::Reset { share: 0.5 }),
-            ("kind = 'lag'\nby = '1s'", Trouble::Lag(Drawn::always(second))),
             (
-                "kind = 'rule'\nrule = { effect = { status = 503 } }",
-                Trouble::Rule(Box::new(
-                    FaultRule::from_json(br#"{"effect":{"status":503}}"#).expect("a rule"),
-                )),
+                "kind = 'reset'",
+                "resets",
+                r#"[{"share":0.25,"effect":{"connection":"closeBefore"}},
+                    {"share":0.3333333333333333,"effect":{"connection":"closeAfter"}}]"#,
             ),
+            ("kind = 'rule'\nrule = { effect = { status = 503 } }", "rule", r#"[{"effect":{"status":503}}]"#),
         ] {
-            let text = format!("[[fault]]\nat = '1s'\nfor = '1s'\nregion = 'eastus'\n{text}");
-            let scenario = Scenario::read("x", &text).unwrap_or_else(|error| panic!("{text}: {error}"));
-            assert_eq!(scenario.faults[0].trouble, trouble);
-            assert_eq!(scenario.faults[0].region, Place::Named("East US".to_owned()));
+            let rules: Vec<FaultRule> = serde_json::from_str(json).expect("rules");
+            let expected = FaultRules { name: name.to_owned(), rules, any_partition: false };
+            assert_eq!(action(text), FaultAction::Rules(expected), "{text}");
         }
+        for (text, expected) in [
+            ("kind = 'failover'\noutage = true", FaultAction::Failover { outage: true }),
+            ("kind = 'splits'\nevery = '1s'", FaultAction::Splits { every: second, hold: Duration::ZERO }),
+            ("kind = 'lag'\nby = '1s'", FaultAction::Lag(Drawn::always(second))),
+        ] {
+            assert_eq!(action(text), expected);
+        }
+        let FaultAction::Rules(rules) = action("kind = 'partition'") else { panic!("rules") };
+        assert!(rules.any_partition, "the seed chooses");
     }
 
     #[test]
@@ -370,6 +388,15 @@ mod tests {
             (fault("kind = 'down'\nas = 'tired'"), "tired"),
             (fault("kind = 'reset'\nshare = 1.5"), "1.5"),
             (fault("kind = 'rule'"), "needs 'rule'"),
+            (fault(""), "'effect'"),
+            (fault("effect = {}"), "effect is missing"),
+            (fault("id = 'two words'\neffect = { status = 503 }"), "two words"),
+            (fault("effect = { status = 200 }"), "200"),
+            (fault("effect = { status = 503 }\nafter = '1s'"), "use 'at'"),
+            (fault("effect = { status = 503 }\nby = '1s'"), "'by' means nothing"),
+            (fault("kind = 'drain'\neffect = { status = 503 }"), "'effect' means nothing"),
+            (fault("effect = { connection = 'failBeforeSending' }"), "'closeBefore'"),
+            (fault("effect = { status = 503 }\nmatch = { regions = ['Mars'] }"), "West US"),
             (fault("kind = 'down'\nregion = 'Mars'"), "West US"),
             (fault("kind = 'splits'\nevery = '1ms'"), "10ms"),
             (fault("kind = 'failover'\nregion = 'all'"), "one region"),

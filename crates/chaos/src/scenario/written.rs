@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use emulator::clock::Span;
-use emulator::faults::FaultRule;
+use faults::{
+    Applier, ConnectionEffect, FaultEffect, FaultRule, Outage, Probability, RegionFault, RequestFilter,
+};
 use serde::Deserialize;
 
-use super::{BadScenario, Drawn, Expect, Fault, Place, Scenario, Trouble, Writes};
+use super::{BadScenario, Drawn, Expect, Fault, FaultAction, FaultRules, Place, Scenario, Writes};
 use crate::workload::Load;
 
 /// A file as it is written: everything may be missing.
@@ -27,11 +29,11 @@ struct Written {
     fault: Vec<WrittenFault>,
 }
 
-/// A fault as it is written: one form for all kinds, so that a word too much can be named.
+/// A fault as it is written: one form for rules and all kinds, so that a word too much can be named.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct WrittenFault {
-    kind: String,
+    kind: Option<String>,
     at: Drawn,
     #[serde(rename = "for")]
     lasting: Drawn,
@@ -48,9 +50,22 @@ struct WrittenFault {
     status: Option<u16>,
     sub_status: Option<u32>,
     rule: Option<FaultRule>,
+    // The fields of a rule, in the spelling of rules.
+    id: Option<String>,
+    #[serde(rename = "match")]
+    filter: Option<RequestFilter>,
+    skip: Option<u64>,
+    #[serde(rename = "everyNth")]
+    every_nth: Option<u64>,
+    count: Option<u64>,
+    after: Option<Span>,
+    effect: Option<FaultEffect>,
     #[serde(default)]
     expect: Expect,
 }
+
+/// What a fault without a kind may say: the fields of a rule.
+const RULE_WORDS: &[&str] = &["id", "match", "share", "skip", "everyNth", "count", "effect"];
 
 /// What a fault of each kind may say beside when, where and what is expected.
 const KINDS: &[(&str, &[&str])] = &[
@@ -99,18 +114,33 @@ impl WrittenFault {
             return Err(BadScenario::new("a fault that lasts no time does nothing; give 'for' some"));
         }
         let region = place(self.region.as_deref(), regions)?;
-        let trouble = self.trouble()?;
-        if region == Place::Everywhere && matches!(trouble, Trouble::Failover { .. }) {
+        let action = self.action()?;
+        if region == Place::Everywhere && matches!(action, FaultAction::Failover { .. }) {
             return Err(BadScenario::new("a failover goes to one region"));
         }
-        Ok(Fault { trouble, region, at: self.at, lasting: self.lasting, expect: self.expect })
+        if let FaultAction::Rules(FaultRules { rules, .. }) = &action {
+            rules.iter().try_for_each(|rule| check_rule(rule, regions))?;
+        }
+        Ok(Fault { action, region, at: self.at, lasting: self.lasting, expect: self.expect })
     }
 
     /// Refuses words that a fault of another kind has.
     fn check_words(&self) -> Result<(), BadScenario> {
-        let Some((_, words)) = KINDS.iter().find(|(kind, _)| *kind == self.kind) else {
-            let known: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
-            return Err(BadScenario(format!("'{}' is no kind; there are {}", self.kind, known.join(", "))));
+        if self.after.is_some() {
+            return Err(BadScenario::new("'after' belongs to rules of the account; use 'at' in a scenario"));
+        }
+        let words = match &self.kind {
+            None => RULE_WORDS,
+            Some(name) => match KINDS.iter().find(|(kind, _)| kind == name) {
+                Some((_, words)) => words,
+                None => {
+                    let known: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
+                    return Err(BadScenario(format!(
+                        "'{name}' is no kind; there are {}, and rules without a kind",
+                        known.join(", ")
+                    )));
+                }
+            },
         };
         let said = [
             ("as", self.how.is_some()),
@@ -124,49 +154,108 @@ impl WrittenFault {
             ("status", self.status.is_some()),
             ("sub-status", self.sub_status.is_some()),
             ("rule", self.rule.is_some()),
+            ("id", self.id.is_some()),
+            ("match", self.filter.is_some()),
+            ("skip", self.skip.is_some()),
+            ("everyNth", self.every_nth.is_some()),
+            ("count", self.count.is_some()),
+            ("effect", self.effect.is_some()),
         ];
         match said.iter().find(|(word, is_said)| *is_said && !words.contains(word)) {
-            Some((word, _)) => {
-                Err(BadScenario(format!("'{word}' means nothing to a fault of kind '{}'", self.kind)))
-            }
+            Some((word, _)) => Err(BadScenario(match &self.kind {
+                Some(kind) => format!("'{word}' means nothing to a fault of kind '{kind}'"),
+                None => format!("'{word}' means nothing to a rule; it takes {}", RULE_WORDS.join(", ")),
+            })),
             None => Ok(()),
         }
     }
 
-    fn trouble(&self) -> Result<Trouble, BadScenario> {
-        let missing = |word: &str| BadScenario(format!("a fault of kind '{}' needs '{word}'", self.kind));
+    fn action(&self) -> Result<FaultAction, BadScenario> {
+        let Some(kind) = self.kind.as_deref() else { return self.rule_of_fields() };
+        let missing = |word: &str| BadScenario(format!("a fault of kind '{kind}' needs '{word}'"));
         let bad = |error: String| BadScenario(error);
-        let share = |usual: f64| match self.share.unwrap_or(usual) {
-            share if share > 0.0 && share <= 1.0 => Ok(share),
-            share => Err(BadScenario(format!("a share of {share} is impossible; more than 0, at most 1"))),
-        };
+        let by = || self.by.as_deref().ok_or_else(|| missing("by"));
         let millis = Duration::from_millis;
-        Ok(match self.kind.as_str() {
-            "down" => Trouble::Down(self.how.as_deref().unwrap_or("refused").parse().map_err(bad)?),
-            "slow" => Trouble::Slow(self.by.as_deref().ok_or_else(|| missing("by"))?.parse().map_err(bad)?),
-            "lag" => Trouble::Lag(self.by.as_deref().ok_or_else(|| missing("by"))?.parse().map_err(bad)?),
-            "drain" => Trouble::Drain,
-            "failover" => Trouble::Failover { outage: self.outage.unwrap_or(false) },
-            "partition" => Trouble::Partition {
-                range: self.range,
-                status: self.status.unwrap_or(503),
-                sub_status: self.sub_status.unwrap_or(0),
-            },
-            "storm" => Trouble::Storm {
-                share: share(1.0)?,
-                retry_after: self.retry_after.map_or(millis(20), |span| span.0),
-            },
+        let region_fault = |name: &str, fault: RegionFault| named(name, vec![FaultRule::new(fault.effect())]);
+        Ok(match kind {
+            "down" => {
+                let outage = self.how.as_deref().unwrap_or("refused").parse().map_err(bad)?;
+                let name = match outage {
+                    Outage::BlackHole => "black hole",
+                    Outage::Unavailable => "503",
+                    _ => "down",
+                };
+                region_fault(name, RegionFault::Down(outage))
+            }
+            "slow" => region_fault("slow", RegionFault::Slow(by()?.parse().map_err(bad)?)),
+            "drain" => region_fault("drain", RegionFault::Drain),
+            "storm" => {
+                let retry_after = self.retry_after.map_or(millis(20), |span| span.0);
+                let mut rule = FaultRule::throttle(retry_after);
+                rule.probability = self.share.map(Probability);
+                named("throttle storm", vec![rule])
+            }
+            "partition" => {
+                let mut rule = FaultRule::status(self.status.unwrap_or(503), self.sub_status.unwrap_or(0));
+                rule.filter.partition_key_range = self.range;
+                FaultAction::Rules(FaultRules {
+                    name: "bad partition".to_owned(),
+                    rules: vec![rule],
+                    any_partition: self.range.is_none(),
+                })
+            }
+            "reset" => named("resets", resets(self.share.unwrap_or(0.5))?),
+            "lag" => FaultAction::Lag(by()?.parse().map_err(bad)?),
+            "failover" => FaultAction::Failover { outage: self.outage.unwrap_or(false) },
             "splits" => {
                 let every = self.every.map_or(millis(500), |span| span.0);
                 if every < millis(10) {
                     return Err(BadScenario::new("'every' is at least 10ms"));
                 }
-                Trouble::Splits { every, hold: self.hold.map_or(Duration::ZERO, |span| span.0) }
+                FaultAction::Splits { every, hold: self.hold.map_or(Duration::ZERO, |span| span.0) }
             }
-            "reset" => Trouble::Reset { share: share(0.5)? },
-            _ => Trouble::Rule(Box::new(self.rule.clone().ok_or_else(|| missing("rule"))?)),
+            _ => named("rule", vec![self.rule.clone().ok_or_else(|| missing("rule"))?]),
         })
     }
+
+    /// The rule of a fault without a kind.
+    fn rule_of_fields(&self) -> Result<FaultAction, BadScenario> {
+        let Some(effect) = self.effect.clone() else {
+            return Err(BadScenario::new("a fault needs an 'effect', as a rule has it, or a 'kind'"));
+        };
+        let mut rule = FaultRule::new(effect);
+        rule.id.clone_from(&self.id);
+        rule.filter = self.filter.clone().unwrap_or_default();
+        rule.probability = self.share.map(Probability);
+        rule.schedule.skip = self.skip;
+        rule.schedule.every_nth = self.every_nth;
+        rule.schedule.hits_max = self.count;
+        // An id has no spaces; the report shows words.
+        Ok(named(&self.id.as_deref().unwrap_or("rule").replace('-', " "), vec![rule]))
+    }
+}
+
+fn named(name: &str, rules: Vec<FaultRule>) -> FaultAction {
+    FaultAction::Rules(FaultRules { name: name.to_owned(), rules, any_partition: false })
+}
+
+/// Closes the connections of a share of the requests: half of them before the operation is carried out, half after.
+fn resets(share: f64) -> Result<Vec<FaultRule>, BadScenario> {
+    let close = |connection, share| FaultRule::connection(connection).share(share);
+    // Checked as a whole: half of an impossible share may be possible.
+    let whole = close(ConnectionEffect::CloseBefore, share);
+    whole.validate().map_err(|error| BadScenario::new(error.to_string()))?;
+    let before = share / 2.0;
+    // Only the requests that the first rule leaves alone get to the second.
+    let after = before / (1.0 - before);
+    Ok(vec![close(ConnectionEffect::CloseBefore, before), close(ConnectionEffect::CloseAfter, after)])
+}
+
+/// Refuses a rule that contradicts itself, that the account cannot apply, or whose regions do not exist.
+fn check_rule(rule: &FaultRule, regions: &[String]) -> Result<(), BadScenario> {
+    let checked = rule.validate().and_then(|()| rule.supported_by(Applier::Account));
+    checked.map_err(|error| BadScenario::new(error.to_string()))?;
+    rule.filter.regions.iter().try_for_each(|name| place(Some(name), regions).map(drop))
 }
 
 fn place(word: Option<&str>, regions: &[String]) -> Result<Place, BadScenario> {
