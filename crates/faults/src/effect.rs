@@ -1,6 +1,7 @@
 //! What a rule does to a request: a delay, a response in the service's place, a broken connection.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use clock::Span;
 use http::{HeaderName, HeaderValue};
@@ -10,6 +11,8 @@ use crate::delay::Delay;
 
 /// How many headers one rule may add to its response.
 const HEADERS_MAX: usize = 16;
+/// The time after which throttled clients retry, unless the rule says otherwise.
+const RETRY_AFTER_DEFAULT: Duration = Duration::from_millis(100);
 /// How many characters a rule's own message may have.
 const MESSAGE_LENGTH_MAX: usize = 1_024;
 
@@ -109,6 +112,13 @@ impl FaultEffect {
     /// A connection failure of this kind.
     pub(crate) fn of_connection(connection: ConnectionEffect) -> FaultEffect {
         FaultEffect { connection: Some(connection), ..FaultEffect::default() }
+    }
+
+    /// The time after which clients retry (`x-ms-retry-after-ms`). A 429 without one gets 100 ms: clients would
+    /// retry at once.
+    pub fn response_retry_after(&self) -> Option<Duration> {
+        let throttles = self.status == Some(429);
+        self.retry_after.map(|span| span.0).or(throttles.then_some(RETRY_AFTER_DEFAULT))
     }
 
     /// Whether rules after this one are not evaluated for a request.

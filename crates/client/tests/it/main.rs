@@ -10,6 +10,7 @@ mod canned;
 mod containers_that_change;
 mod credential;
 mod examples;
+mod faults;
 mod feeds;
 mod items;
 mod options;

@@ -1,24 +1,28 @@
-//! The client that asks the rules first, and the factory that puts it in front of every other.
+//! The HTTP client that evaluates the rules before it sends, and the factory that puts it in front of every other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use azure_core::http::headers::Headers;
+use azure_core::http::headers::{HeaderName, Headers};
+use faults::{ConnectionEffect, FAULT_HEADER, FaultDecision, FaultEffect};
 use futures::future::BoxFuture;
 use perihelion_http::exchange::{self, Exchange, Sent, Step};
 use perihelion_http::{Error, ErrorKind};
 use protocol::headers as names;
-use protocol::status::{Status, SubStatus};
+use protocol::status::Status;
+use serde_json::json;
 
 use super::FaultInjector;
-use super::condition::Seen;
-use super::reaction::{Outcome, Reaction};
+use super::attributes::SentRequest;
 use crate::routing::Endpoint;
 use crate::sharding::{HttpClientConfig, HttpClientFactory, NewClient};
-use crate::transport::carrier::Carrier;
-use crate::transport::outcome::Answer;
-use crate::transport::request::Outgoing;
+use crate::transport::carrier::Carrier as Transport;
+use crate::transport::outcome::Answer as TransportResponse;
+use crate::transport::request::Outgoing as TransportRequest;
+
+/// The message of injected responses and errors.
+const INJECTED: &str = "a fault was injected into this request";
 
 /// Puts a [`FaultInjectingHttpClient`] in front of every client that another factory makes.
 #[derive(Debug)]
@@ -37,77 +41,123 @@ impl FaultInjectingHttpClientFactory {
 
 impl HttpClientFactory for FaultInjectingHttpClientFactory {
     fn create(&self, config: &HttpClientConfig) -> NewClient {
-        let number = self.created.fetch_add(1, Ordering::Relaxed);
-        let (faults, patience) = (self.faults.clone(), config.request_timeout);
+        // Relaxed: every client gets a number of its own, and nothing else depends on it.
+        let shard = self.created.fetch_add(1, Ordering::Relaxed);
+        let (faults, request_timeout) = (self.faults.clone(), config.request_timeout);
         self.inner
             .create(config)
-            .wrapped(|inner| Arc::new(FaultInjectingHttpClient { inner, faults, number, patience }))
+            .wrapped(|inner| Arc::new(FaultInjectingHttpClient { inner, faults, shard, request_timeout }))
     }
 
     fn endpoint_in_use(&self, endpoint: &Endpoint) {
-        self.faults.region_is(endpoint.authority(), endpoint.region());
+        self.faults.set_region(endpoint.authority(), endpoint.region());
         self.inner.endpoint_in_use(endpoint);
     }
 }
 
-/// A client that asks the rules before it hands a request on.
+/// A client that evaluates the rules before it sends a request.
 #[derive(Debug)]
 pub struct FaultInjectingHttpClient {
-    inner: Arc<dyn Carrier>,
+    inner: Arc<dyn Transport>,
     faults: FaultInjector,
-    number: u64,
-    /// How long a timeout takes where nobody set a deadline.
-    patience: Duration,
+    /// The number of this client, which rules call the shard.
+    shard: u64,
+    /// How long a timeout takes where the request has no deadline.
+    request_timeout: Duration,
 }
 
 impl FaultInjectingHttpClient {
-    async fn execute(&self, request: &Outgoing<'_>) -> azure_core::Result<Answer> {
-        let authority = request.authority();
-        let region = self.faults.region_of(&authority);
-        let clock = self.faults.clock();
-        let reaction = Seen::of(request, &authority, region, self.number)
-            .and_then(|seen| self.faults.reaction(&seen, clock.now()));
-        let Some(Reaction { delay, outcome }) = reaction else {
+    async fn execute(&self, request: &TransportRequest<'_>) -> azure_core::Result<TransportResponse> {
+        if !self.faults.has_rules() {
             return self.inner.carry(request).await;
-        };
-        if !delay.is_zero() {
+        }
+        let authority = request.authority();
+        let decision = self.decide(request, &authority);
+        if !decision.request_delay.is_zero() {
             let reporter = exchange::begin();
             reporter.report(&Exchange::begun());
-            clock.sleep(delay).await;
+            self.faults.clock().sleep(decision.request_delay).await;
         }
-        match outcome {
-            Outcome::PassOn => self.inner.carry(request).await,
-            Outcome::Answer { status, sub_status, retry_after } => {
+        let result = match decision.effect.as_deref() {
+            Some(effect) => self.inject(effect, &decision, request, &authority).await,
+            None => self.inner.carry(request).await,
+        };
+        if !decision.response_delay.is_zero() {
+            self.faults.clock().sleep(decision.response_delay).await;
+        }
+        result
+    }
+
+    fn decide(&self, request: &TransportRequest<'_>, authority: &str) -> FaultDecision {
+        let sent = SentRequest::read(request);
+        let region = self.faults.region_of(authority);
+        self.faults.decide(&sent.attributes(
+            authority,
+            region.as_ref().map(|region| region.as_str()),
+            self.shard,
+        ))
+    }
+
+    /// Responds in the service's place, or breaks the connection.
+    async fn inject(
+        &self,
+        effect: &FaultEffect,
+        decision: &FaultDecision,
+        request: &TransportRequest<'_>,
+        authority: &str,
+    ) -> azure_core::Result<TransportResponse> {
+        match effect.connection {
+            None if effect.status.is_some() => {
                 report(Sent::Sent, None);
-                Ok(answer(status, sub_status, retry_after))
+                Ok(response(effect, decision))
             }
-            Outcome::ConnectionErrorBeforeSending => {
-                Err(failure(ErrorKind::Unreachable, &authority, report(Sent::NotSent, Some(Step::Connect))))
+            Some(ConnectionEffect::FailBeforeSending) => {
+                let record = report(Sent::NotSent, Some(Step::Connect));
+                Err(failure(ErrorKind::Unreachable, authority, record))
             }
-            Outcome::ConnectionErrorAfterSending => {
-                // Up to the last byte, so that the service is done with it for certain.
-                self.inner.carry(request).await?;
-                Err(failure(ErrorKind::Closed, &authority, report(Sent::Sent, Some(Step::FirstByte))))
-            }
-            Outcome::Timeout => {
+            Some(ConnectionEffect::CloseBefore) => {
                 let record = report(Sent::Sent, Some(Step::FirstByte));
-                match exchange::wanted().deadline {
-                    Some(deadline) => clock.sleep_until(deadline).await,
-                    None => clock.sleep(self.patience).await,
-                }
-                Err(failure(ErrorKind::TimedOut, &authority, record))
+                Err(failure(ErrorKind::Closed, authority, record))
             }
+            Some(ConnectionEffect::CloseAfter) => {
+                // The response is read to its end, so that the operation has been carried out for certain.
+                self.inner.carry(request).await?;
+                let record = report(Sent::Sent, Some(Step::FirstByte));
+                Err(failure(ErrorKind::Closed, authority, record))
+            }
+            Some(ConnectionEffect::Stall) => {
+                if effect.status.is_none() {
+                    self.inner.carry(request).await?;
+                }
+                Err(self.time_out(Step::Body, authority).await)
+            }
+            Some(ConnectionEffect::Timeout) => Err(self.time_out(Step::FirstByte, authority).await),
+            // Rules with effects that the driver does not have are rejected when they are added.
+            Some(_) | None => self.inner.carry(request).await,
         }
+    }
+
+    /// Waits for the deadline of the request in this step.
+    async fn time_out(&self, step: Step, authority: &str) -> azure_core::Error {
+        let record = report(Sent::Sent, Some(step));
+        match exchange::wanted().deadline {
+            Some(deadline) => self.faults.clock().sleep_until(deadline).await,
+            None => self.faults.clock().sleep(self.request_timeout).await,
+        }
+        failure(ErrorKind::TimedOut, authority, record)
     }
 }
 
-impl Carrier for FaultInjectingHttpClient {
-    fn carry<'a>(&'a self, request: &'a Outgoing<'a>) -> BoxFuture<'a, azure_core::Result<Answer>> {
+impl Transport for FaultInjectingHttpClient {
+    fn carry<'a>(
+        &'a self,
+        request: &'a TransportRequest<'a>,
+    ) -> BoxFuture<'a, azure_core::Result<TransportResponse>> {
         Box::pin(self.execute(request))
     }
 }
 
-/// Says what "happened" to whoever observes the request.
+/// Reports what an injected failure did to the request to the scope that observes it.
 fn report(sent: Sent, failed: Option<Step>) -> Exchange {
     let reporter = exchange::begin();
     let mut record = Exchange::begun();
@@ -117,17 +167,26 @@ fn report(sent: Sent, failed: Option<Step>) -> Exchange {
 }
 
 fn failure(kind: ErrorKind, authority: &str, record: Exchange) -> azure_core::Error {
-    Error::new(kind, authority, record).because("a fault rule says so").into()
+    Error::new(kind, authority, record).because(INJECTED).into()
 }
 
-fn answer(status: Status, sub_status: SubStatus, retry_after: Option<Duration>) -> Answer {
+/// The response of a rule, which names the rule.
+fn response(effect: &FaultEffect, decision: &FaultDecision) -> TransportResponse {
+    let status = Status(effect.status.unwrap_or(Status::SERVICE_UNAVAILABLE.0));
     let mut headers = Headers::new();
-    if !sub_status.is_none() {
+    for (name, value) in &effect.headers {
+        headers.insert(HeaderName::from(name.to_ascii_lowercase()), value.clone());
+    }
+    if let Some(sub_status) = effect.sub_status {
         headers.insert(names::SUB_STATUS, sub_status.to_string());
     }
-    if let Some(wait) = retry_after {
+    if let Some(wait) = effect.response_retry_after() {
         headers.insert(names::RETRY_AFTER_MS, wait.as_millis().to_string());
     }
-    let body = format!(r#"{{"code":"{}","message":"a fault rule says so"}}"#, status.code_name());
-    Answer::new(status, headers.into(), body.into())
+    if let Some(rule) = decision.rules.last() {
+        headers.insert(FAULT_HEADER, rule.to_string());
+    }
+    let message = effect.message.as_deref().unwrap_or(INJECTED);
+    let body = json!({"code": status.code_name(), "message": message}).to_string();
+    TransportResponse::new(status, headers.into(), body.into())
 }

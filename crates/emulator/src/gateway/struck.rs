@@ -20,9 +20,6 @@ use super::{Answer, Gateway, Reply, RequestHeaders, ServiceError, UNKNOWN};
 use crate::faults::{ConnectionEffect, FAULT_HEADER, FaultDecision, FaultEffect};
 use crate::server::Conduct;
 
-/// What a throttled client is told to wait when the rule does not say.
-const RETRY_AFTER: Duration = Duration::from_millis(100);
-
 impl Gateway {
     /// Answers while there are rules, whether or not one strikes.
     pub(super) async fn answer_under_faults(
@@ -124,9 +121,7 @@ fn refusal(effect: &FaultEffect) -> ServiceError {
         Some(message) => message.clone(),
         None => usual_message(status).to_owned(),
     };
-    // Clients that are throttled without being told for how long would come back at once.
-    let retry_after = effect.retry_after.map(|span| span.0);
-    let retry_after = retry_after.or((status == Status::TOO_MANY_REQUESTS).then_some(RETRY_AFTER));
+    let retry_after = effect.response_retry_after();
     ServiceError { retry_after, ..ServiceError::listed(status, &message).with_sub_status(sub_status) }
 }
 
