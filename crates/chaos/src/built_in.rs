@@ -37,13 +37,13 @@ pub fn find(name: &str) -> Option<Scenario> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{FaultAction, Writes};
+    use crate::scenario::{FaultKind, Writes};
 
     #[test]
     fn every_kind_of_failure_has_a_scenario_on_both_kinds_of_account() {
-        let is_covered = |what: &dyn Fn(&FaultAction) -> bool, writes: Writes| {
+        let is_covered = |what: &dyn Fn(&FaultKind) -> bool, writes: Writes| {
             all().iter().any(|scenario| {
-                scenario.writes.contains(&writes) && scenario.faults.iter().any(|fault| what(&fault.action))
+                scenario.writes.contains(&writes) && scenario.faults.iter().any(|fault| what(&fault.kind))
             })
         };
         for name in
@@ -55,7 +55,7 @@ mod tests {
         }
         // Where all regions write there is nothing to fail over.
         for outage in [false, true] {
-            assert!(is_covered(&|action| *action == FaultAction::Failover { outage }, Writes::One));
+            assert!(is_covered(&|action| *action == FaultKind::Failover { outage }, Writes::One));
         }
         assert!(all().iter().all(|scenario| !scenario.about.is_empty()));
         assert_eq!(find("region-down").map(|scenario| scenario.name), Some("region-down".to_owned()));

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::control::{ControlError, ControlPort, escaped};
 use crate::dice::Dice;
-use crate::scenario::{Drawn, FaultAction};
+use crate::scenario::{Drawn, FaultKind};
 use crate::schedule::Planned;
 
 /// A rule ends by itself this long after it should have been ended.
@@ -57,9 +57,9 @@ impl Injector {
         let began = start.elapsed();
         self.lock().insert(number);
         self.begin(number, fault).await?;
-        match &fault.action {
-            FaultAction::Splits { every, hold } => self.split(fault, *every, *hold, start).await?,
-            FaultAction::Failover { outage: true } => {
+        match &fault.kind {
+            FaultKind::Splits { every, hold } => self.split(fault, *every, *hold, start).await?,
+            FaultKind::Failover { outage: true } => {
                 let lasting = fault.ends - fault.begins;
                 sleep_until(start + fault.begins + lasting.mul_f64(NOTICED_AFTER)).await;
                 self.fail_over(&fault.regions[0]).await?;
@@ -98,9 +98,9 @@ impl Injector {
             let rule = serde_json::to_value(&rule).expect("a rule has a JSON form");
             self.control.post("/faults", &rule).await?;
         }
-        match &fault.action {
-            FaultAction::Failover { outage: false } => self.fail_over(&fault.regions[0]).await,
-            FaultAction::Lag(lag) => self.set_lag(fault, *lag).await,
+        match &fault.kind {
+            FaultKind::Failover { outage: false } => self.fail_over(&fault.regions[0]).await,
+            FaultKind::Lag(lag) => self.set_lag(fault, *lag).await,
             _ => Ok(()),
         }
     }
@@ -109,9 +109,9 @@ impl Injector {
         for at in 0..rules(fault, &self.writer, &self.database).len() {
             self.control.delete(&format!("/faults/{}", escaped(&id(number, at)))).await?;
         }
-        match &fault.action {
-            FaultAction::Failover { .. } => self.fail_over(&self.writer).await,
-            FaultAction::Lag(_) => self.set_lag(fault, self.lag).await,
+        match &fault.kind {
+            FaultKind::Failover { .. } => self.fail_over(&self.writer).await,
+            FaultKind::Lag(_) => self.set_lag(fault, self.lag).await,
             _ => Ok(()),
         }
     }
@@ -181,12 +181,12 @@ fn id(fault: usize, rule: usize) -> String {
 
 /// The rules of a fault, for the regions and the database of this run.
 fn rules(fault: &Planned, writer: &str, database: &str) -> Vec<FaultRule> {
-    let mut rules = match &fault.action {
-        FaultAction::Rules(rules) => rules.rules.clone(),
-        FaultAction::Failover { outage: true } => {
+    let mut rules = match &fault.kind {
+        FaultKind::Rules(rules) => rules.rules.clone(),
+        FaultKind::Failover { outage: true } => {
             return vec![FaultRule::connection(ConnectionEffect::Refuse).in_region(writer)];
         }
-        FaultAction::Failover { outage: false } | FaultAction::Splits { .. } | FaultAction::Lag(_) => {
+        FaultKind::Failover { outage: false } | FaultKind::Splits { .. } | FaultKind::Lag(_) => {
             return Vec::new();
         }
     };

@@ -315,9 +315,9 @@ fn slow_recoveries(planned: &Planned, felt: &Felt) -> Vec<Breach> {
 
 impl fmt::Display for Planned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.action.name())?;
-        match &self.action {
-            crate::scenario::FaultAction::Splits { .. } => Ok(()),
+        f.write_str(self.kind.name())?;
+        match &self.kind {
+            crate::scenario::FaultKind::Splits { .. } => Ok(()),
             _ if self.regions.len() > 1 => f.write_str(" everywhere"),
             _ => write!(f, " {}", self.regions.join(", ")),
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::dice::Dice;
-use crate::scenario::{Drawn, Expect, FaultAction, Place, Scenario, Writes};
+use crate::scenario::{Drawn, Expect, FaultKind, Place, Scenario, Writes};
 use crate::workload::Load;
 
 /// What is to happen, and when exactly.
@@ -37,7 +37,7 @@ pub struct Schedule {
 #[non_exhaustive]
 pub struct Planned {
     /// What the fault does; nothing is left open.
-    pub action: FaultAction,
+    pub kind: FaultKind,
     /// The regions that the fault is in.
     pub regions: Vec<String>,
     /// When the fault begins, after the start of the run.
@@ -80,8 +80,8 @@ impl Schedule {
                     let begins = round_begins + fault.at.at(dice.of("at", 0).uniform()).mul_f64(pace.scale);
                     let lasting = fault.lasting.at(dice.of("for", 0).uniform()).mul_f64(pace.scale);
                     Planned {
-                        action: decided(&fault.action, scenario, dice),
-                        regions: regions(&fault.region, &fault.action, scenario, dice),
+                        kind: decided(&fault.kind, scenario, dice),
+                        regions: regions(&fault.region, &fault.kind, scenario, dice),
                         begins,
                         ends: begins + lasting,
                         expect: fault.expect.clone(),
@@ -128,9 +128,9 @@ impl Schedule {
 }
 
 /// The regions that a fault is in.
-fn regions(place: &Place, action: &FaultAction, scenario: &Scenario, dice: Dice) -> Vec<String> {
+fn regions(place: &Place, action: &FaultKind, scenario: &Scenario, dice: Dice) -> Vec<String> {
     // A failover to the region that writes already changes nothing.
-    let first = usize::from(matches!(action, FaultAction::Failover { .. }) && scenario.regions.len() > 1);
+    let first = usize::from(matches!(action, FaultKind::Failover { .. }) && scenario.regions.len() > 1);
     let choice = &scenario.regions[first..];
     match place {
         Place::Named(name) => vec![name.clone()],
@@ -140,9 +140,9 @@ fn regions(place: &Place, action: &FaultAction, scenario: &Scenario, dice: Dice)
 }
 
 /// The action with nothing left open: the seed chooses the physical partition.
-fn decided(action: &FaultAction, scenario: &Scenario, dice: Dice) -> FaultAction {
+fn decided(action: &FaultKind, scenario: &Scenario, dice: Dice) -> FaultKind {
     let mut action = action.clone();
-    if let FaultAction::Rules(rules) = &mut action
+    if let FaultKind::Rules(rules) = &mut action
         && rules.any_partition
     {
         let range = dice.of("range", 0).below(scenario.partitions as usize);
@@ -174,16 +174,16 @@ mod tests {
         let (mut digests, mut ranges, mut regions) = (Vec::new(), Vec::new(), Vec::new());
         for seed in 0..50 {
             let schedule = of(seed);
-            let bad = schedule.faults.iter().find(|fault| fault.action.name() == "bad partition");
+            let bad = schedule.faults.iter().find(|fault| fault.kind.name() == "bad partition");
             let bad = bad.expect("it is there");
             assert!(bad.begins >= Duration::from_secs(1) && bad.begins <= Duration::from_secs(2));
             assert!(schedule.faults.is_sorted_by_key(|fault| fault.begins));
             assert!(schedule.faults.iter().all(|fault| fault.ends < schedule.end));
             digests.push(schedule.digest());
-            ranges.push(format!("{:?}", bad.action));
+            ranges.push(format!("{:?}", bad.kind));
             regions.extend(bad.regions.clone());
             let failover =
-                schedule.faults.iter().find(|fault| matches!(fault.action, FaultAction::Failover { .. }));
+                schedule.faults.iter().find(|fault| matches!(fault.kind, FaultKind::Failover { .. }));
             assert_ne!(failover.expect("it is there").regions, ["West US"], "it writes already");
         }
         for drawn in [&mut ranges, &mut regions] {

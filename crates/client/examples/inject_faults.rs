@@ -14,7 +14,6 @@ use perihelion::faults::{FaultInjector, FaultRule, OperationKind};
 use perihelion::{Account, ContainerClient, CosmosClient, ErrorKind};
 use shop::{Order, order};
 
-#[allow(dead_code, reason = "what this example does not need of the shop")]
 mod shop;
 
 /// What is tested: an order is stored once, also when no response tells whether it was.

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
 
-use emulator::faults::Outage;
+use emulator::faults::DownMode;
 use emulator::{Emulator, EmulatorConfig};
 use perihelion::{Account, ContainerProperties, CosmosClient, PartitionKeyDefinition};
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
         if east_is_up {
             account.region("East US")?.up()?;
         } else {
-            account.region("East US")?.down(Outage::Refused)?;
+            account.region("East US")?.down(DownMode::Refused)?;
         }
         let (started, mut done, mut slowest) = (Instant::now(), 0, Duration::ZERO);
         let mut answered = BTreeMap::<String, u32>::new();

@@ -6,7 +6,7 @@ use crate::config::EmulatorConfig;
 use crate::control::Control;
 use crate::disk::{ClosesOnDrop, DataDir};
 use crate::error::{Door, StartError};
-use crate::faults::{FaultError, Faults, PortTask, RegionHandle, RegionPorts};
+use crate::faults::{FaultError, Faults, PortControl, PortControlTask, RegionControl};
 use crate::gateway::{Account, AccountSettings, Gateway};
 use crate::growth;
 use crate::handlers::{self, ContainerUsage};
@@ -54,9 +54,9 @@ impl Emulator {
         };
         let regions: Vec<Server> = doors.into_iter().zip(0..).map(serve).collect();
         let entrances = regions.iter().map(Server::entrance).collect();
-        let ports = RegionPorts::new(Arc::clone(&account.faults), config.clock.clone(), entrances);
+        let ports = PortControl::new(Arc::clone(&account.faults), config.clock.clone(), entrances);
         let ports = Arc::new(ports);
-        let port_task = PortTask::start(Arc::clone(&ports));
+        let port_task = PortControlTask::start(Arc::clone(&ports));
         let faults = Faults::new(Arc::clone(&account), ports, config.clock.clone());
         let controls = Control {
             account: Arc::clone(&account),
@@ -81,7 +81,7 @@ pub struct Running {
     control: Server,
     tls: Tls,
     faults: Faults,
-    _port_task: PortTask,
+    _port_task: PortControlTask,
 }
 
 /// Where a region is.
@@ -166,7 +166,7 @@ impl Running {
     }
 
     /// One region, to be taken down, slowed, drained, throttled, failed over to, or brought up again.
-    pub fn region(&self, name: &str) -> Result<RegionHandle, FaultError> {
+    pub fn region(&self, name: &str) -> Result<RegionControl, FaultError> {
         self.faults.region(name)
     }
 

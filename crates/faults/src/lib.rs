@@ -59,7 +59,7 @@ pub use effect::{ConnectionEffect, Delayed, FaultEffect};
 pub use filter::{OperationKind, RequestAttributes, RequestFilter, ResourceKind};
 pub use invalid::InvalidRule;
 pub use probability::Probability;
-pub use region_fault::{Outage, RegionCondition, RegionFault, region_fault_id};
+pub use region_fault::{DownMode, RegionCondition, RegionFault, region_fault_id};
 pub use rule::FaultRule;
 pub use schedule::Schedule;
 pub use set::{FaultDecision, FaultSet, PortState, RULES_MAX, RuleReport, RuleState};

@@ -23,13 +23,13 @@ const THROTTLE_RETRY_AFTER: Span = Span(Duration::from_millis(100));
 #[non_exhaustive]
 pub enum RegionFault {
     /// Clients cannot reach the region, or get 503 from it.
-    Down(Outage),
+    Down(DownMode),
     /// The account is being removed from the region: 403/1008, while the region is still listed.
     Drain,
     /// Every request to the region waits.
     Slow(Delay),
     /// Requests to the region are throttled: 429/3200.
-    Throttle {
+    Storm {
         /// The time after which clients retry; 100 ms when absent.
         retry_after: Option<Duration>,
         /// The share of requests that is throttled; all of them when absent.
@@ -37,11 +37,11 @@ pub enum RegionFault {
     },
 }
 
-/// How a region is down, as clients see it.
+/// In which way a region is down, as clients see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub enum Outage {
+pub enum DownMode {
     /// The region's port is closed, its connections are reset.
     #[default]
     Refused,
@@ -51,14 +51,14 @@ pub enum Outage {
     Unavailable,
 }
 
-impl FromStr for Outage {
+impl FromStr for DownMode {
     type Err = String;
 
-    fn from_str(word: &str) -> Result<Outage, String> {
+    fn from_str(word: &str) -> Result<DownMode, String> {
         match word {
-            "refused" => Ok(Outage::Refused),
-            "black-hole" | "blackHole" => Ok(Outage::BlackHole),
-            "503" | "unavailable" => Ok(Outage::Unavailable),
+            "refused" => Ok(DownMode::Refused),
+            "black-hole" | "blackHole" => Ok(DownMode::BlackHole),
+            "503" | "unavailable" => Ok(DownMode::Unavailable),
             _ => Err(format!("expected refused, black-hole or 503, found '{word}'")),
         }
     }
@@ -72,19 +72,18 @@ pub enum RegionCondition {
     /// The region has no fault as a whole.
     #[default]
     Up,
-    /// The region has an outage of the kind [`Outage::Refused`].
+    /// The region has an outage of the kind [`DownMode::Refused`].
     Refused,
-    /// The region has an outage of the kind [`Outage::BlackHole`].
+    /// The region has an outage of the kind [`DownMode::BlackHole`].
     BlackHole,
-    /// The region has an outage of the kind [`Outage::Unavailable`].
+    /// The region has an outage of the kind [`DownMode::Unavailable`].
     Unavailable,
     /// The account is being removed from the region, see [`RegionFault::Drain`].
     Draining,
     /// Requests to the region wait, see [`RegionFault::Slow`].
     Slow,
-    /// Requests to the region are throttled, see [`RegionFault::Throttle`].
-    #[serde(rename = "storm")]
-    Throttled,
+    /// Requests to the region are throttled, see [`RegionFault::Storm`].
+    Storm,
 }
 
 /// The id of the rule that is the fault of a region.
@@ -96,12 +95,12 @@ impl RegionFault {
     /// The effect of this fault on every request to the region.
     pub fn effect(self) -> FaultEffect {
         match self {
-            RegionFault::Down(Outage::Refused) => FaultEffect::of_connection(ConnectionEffect::Refuse),
-            RegionFault::Down(Outage::BlackHole) => FaultEffect::of_connection(ConnectionEffect::BlackHole),
-            RegionFault::Down(Outage::Unavailable) => FaultEffect::of_status(503, None),
+            RegionFault::Down(DownMode::Refused) => FaultEffect::of_connection(ConnectionEffect::Refuse),
+            RegionFault::Down(DownMode::BlackHole) => FaultEffect::of_connection(ConnectionEffect::BlackHole),
+            RegionFault::Down(DownMode::Unavailable) => FaultEffect::of_status(503, None),
             RegionFault::Drain => FaultEffect::of_status(403, Some(1008)),
             RegionFault::Slow(delay) => FaultEffect { delay: Some(delay), ..FaultEffect::default() },
-            RegionFault::Throttle { retry_after, .. } => FaultEffect {
+            RegionFault::Storm { retry_after, .. } => FaultEffect {
                 retry_after: Some(retry_after.map_or(THROTTLE_RETRY_AFTER, Span)),
                 ..FaultEffect::of_status(429, Some(3200))
             },
@@ -112,7 +111,7 @@ impl RegionFault {
     pub fn rule(self, region: &str, duration: Option<Duration>) -> FaultRule {
         let mut rule = FaultRule::new(self.effect()).in_region(region);
         rule.schedule.duration = duration.map(Span);
-        if let RegionFault::Throttle { share, .. } = self {
+        if let RegionFault::Storm { share, .. } = self {
             rule.probability = share.map(Probability);
         }
         rule
@@ -126,7 +125,7 @@ impl RegionCondition {
             (Some(ConnectionEffect::Refuse), _) => RegionCondition::Refused,
             (Some(ConnectionEffect::BlackHole), _) => RegionCondition::BlackHole,
             (_, Some(403)) => RegionCondition::Draining,
-            (_, Some(429)) => RegionCondition::Throttled,
+            (_, Some(429)) => RegionCondition::Storm,
             (_, Some(_)) => RegionCondition::Unavailable,
             (_, None) => RegionCondition::Slow,
         }
@@ -139,19 +138,18 @@ mod tests {
 
     #[test]
     fn every_region_fault_is_a_rule_and_the_rule_says_which() {
-        let throttle =
-            RegionFault::Throttle { retry_after: Some(Duration::from_millis(7)), share: Some(0.5) };
+        let throttle = RegionFault::Storm { retry_after: Some(Duration::from_millis(7)), share: Some(0.5) };
         let cases = [
-            (RegionFault::Down(Outage::Refused), RegionCondition::Refused, r#"{"connection":"refuse"}"#),
+            (RegionFault::Down(DownMode::Refused), RegionCondition::Refused, r#"{"connection":"refuse"}"#),
             (
-                RegionFault::Down(Outage::BlackHole),
+                RegionFault::Down(DownMode::BlackHole),
                 RegionCondition::BlackHole,
                 r#"{"connection":"blackHole"}"#,
             ),
-            (RegionFault::Down(Outage::Unavailable), RegionCondition::Unavailable, r#"{"status":503}"#),
+            (RegionFault::Down(DownMode::Unavailable), RegionCondition::Unavailable, r#"{"status":503}"#),
             (RegionFault::Drain, RegionCondition::Draining, r#"{"status":403,"subStatus":1008}"#),
             (RegionFault::Slow(Duration::from_millis(5).into()), RegionCondition::Slow, r#"{"delay":"5ms"}"#),
-            (throttle, RegionCondition::Throttled, r#"{"status":429,"subStatus":3200,"retryAfter":"7ms"}"#),
+            (throttle, RegionCondition::Storm, r#"{"status":429,"subStatus":3200,"retryAfter":"7ms"}"#),
         ];
         for (fault, condition, json) in cases {
             let rule = fault.rule("East US", Some(Duration::from_secs(30)));

@@ -1,7 +1,7 @@
 //! What is to happen, as a file says it.
 //!
 //! In: TOML. Out: a [`Scenario`] that was checked, or what is wrong with it and where. What a fault does is a
-//! [`FaultAction`], mostly [rules](FaultRule) as the account and the driver take them; the seed decides later what is
+//! [`FaultKind`], mostly [rules](FaultRule) as the account and the driver take them; the seed decides later what is
 //! left open, such as the region and the time (`schedule`). Pure.
 
 mod written;
@@ -75,7 +75,7 @@ impl fmt::Display for Writes {
 #[non_exhaustive]
 pub struct Fault {
     /// What the fault does.
-    pub action: FaultAction,
+    pub kind: FaultKind,
     /// The region that the fault is in.
     pub region: Place,
     /// When the fault begins, after the start of the run.
@@ -89,7 +89,7 @@ pub struct Fault {
 /// What a fault does to the account.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum FaultAction {
+pub enum FaultKind {
     /// Puts rules in force.
     Rules(FaultRules),
     /// Makes the region the one that writes; afterwards the one before does again.
@@ -120,15 +120,15 @@ pub struct FaultRules {
     pub any_partition: bool,
 }
 
-impl FaultAction {
+impl FaultKind {
     /// What the fault is called in the report.
     pub fn name(&self) -> &str {
         match self {
-            FaultAction::Rules(rules) => &rules.name,
-            FaultAction::Failover { outage: false } => "failover",
-            FaultAction::Failover { outage: true } => "outage and failover",
-            FaultAction::Splits { .. } => "splits",
-            FaultAction::Lag(_) => "lag",
+            FaultKind::Rules(rules) => &rules.name,
+            FaultKind::Failover { outage: false } => "failover",
+            FaultKind::Failover { outage: true } => "outage and failover",
+            FaultKind::Splits { .. } => "splits",
+            FaultKind::Lag(_) => "lag",
         }
     }
 }
@@ -254,7 +254,7 @@ impl Scenario {
                 self.partitions
             )));
         }
-        let fails_over = self.faults.iter().any(|fault| matches!(fault.action, FaultAction::Failover { .. }));
+        let fails_over = self.faults.iter().any(|fault| matches!(fault.kind, FaultKind::Failover { .. }));
         if fails_over && self.writes.contains(&Writes::All) {
             return bad("where all regions write there is nothing to fail over; leave 'all' out of writes");
         }
@@ -291,17 +291,17 @@ mod tests {
         assert_eq!((scenario.name.as_str(), scenario.regions.len(), scenario.partitions), ("mine", 3, 4));
         assert_eq!((scenario.writes, scenario.load), (vec![Writes::One], Load::default()));
         let fault = &scenario.faults[0];
-        assert_eq!((fault.action.name(), &fault.region), ("drain", &Place::Any));
+        assert_eq!((fault.kind.name(), &fault.region), ("drain", &Place::Any));
         assert_eq!(fault.lasting.to_string(), "1s..3s");
         assert_eq!(fault.expect, Expect::default());
     }
 
     /// The action of a scenario with one fault.
-    fn action(words: &str) -> FaultAction {
+    fn action(words: &str) -> FaultKind {
         let text = format!("[[fault]]\nat = '1s'\nfor = '1s'\nregion = 'eastus'\n{words}");
         let scenario = Scenario::read("x", &text).unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!(scenario.faults[0].region, Place::Named("East US".to_owned()));
-        scenario.faults[0].action.clone()
+        scenario.faults[0].kind.clone()
     }
 
     #[test]
@@ -318,7 +318,7 @@ mod tests {
              container = 'carts' }, effect = { status = 429, subStatus = 3200, retryAfter = '20ms' } }",
         );
         for action in [flat, as_table] {
-            let FaultAction::Rules(rules) = &action else { panic!("{action:?}") };
+            let FaultKind::Rules(rules) = &action else { panic!("{action:?}") };
             assert_eq!((action.name(), &rules.rules[..]), ("rule", &[rule.clone()][..]));
         }
         assert_eq!(
@@ -356,16 +356,16 @@ mod tests {
         ] {
             let rules: Vec<FaultRule> = serde_json::from_str(json).expect("rules");
             let expected = FaultRules { name: name.to_owned(), rules, any_partition: false };
-            assert_eq!(action(text), FaultAction::Rules(expected), "{text}");
+            assert_eq!(action(text), FaultKind::Rules(expected), "{text}");
         }
         for (text, expected) in [
-            ("kind = 'failover'\noutage = true", FaultAction::Failover { outage: true }),
-            ("kind = 'splits'\nevery = '1s'", FaultAction::Splits { every: second, hold: Duration::ZERO }),
-            ("kind = 'lag'\nby = '1s'", FaultAction::Lag(Drawn::always(second))),
+            ("kind = 'failover'\noutage = true", FaultKind::Failover { outage: true }),
+            ("kind = 'splits'\nevery = '1s'", FaultKind::Splits { every: second, hold: Duration::ZERO }),
+            ("kind = 'lag'\nby = '1s'", FaultKind::Lag(Drawn::always(second))),
         ] {
             assert_eq!(action(text), expected);
         }
-        let FaultAction::Rules(rules) = action("kind = 'partition'") else { panic!("rules") };
+        let FaultKind::Rules(rules) = action("kind = 'partition'") else { panic!("rules") };
         assert!(rules.any_partition, "the seed chooses");
     }
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use emulator::clock::Span;
 use faults::{
-    Applier, ConnectionEffect, FaultEffect, FaultRule, Outage, Probability, RegionFault, RequestFilter,
+    Applier, ConnectionEffect, DownMode, FaultEffect, FaultRule, Probability, RegionFault, RequestFilter,
 };
 use serde::Deserialize;
 
-use super::{BadScenario, Drawn, Expect, Fault, FaultAction, FaultRules, Place, Scenario, Writes};
+use super::{BadScenario, Drawn, Expect, Fault, FaultKind, FaultRules, Place, Scenario, Writes};
 use crate::workload::Load;
 
 /// A file as it is written: everything may be missing.
@@ -114,14 +114,14 @@ impl WrittenFault {
             return Err(BadScenario::new("a fault that lasts no time does nothing; give 'for' some"));
         }
         let region = place(self.region.as_deref(), regions)?;
-        let action = self.action()?;
-        if region == Place::Everywhere && matches!(action, FaultAction::Failover { .. }) {
+        let kind = self.fault_kind()?;
+        if region == Place::Everywhere && matches!(kind, FaultKind::Failover { .. }) {
             return Err(BadScenario::new("a failover goes to one region"));
         }
-        if let FaultAction::Rules(FaultRules { rules, .. }) = &action {
+        if let FaultKind::Rules(FaultRules { rules, .. }) = &kind {
             rules.iter().try_for_each(|rule| check_rule(rule, regions))?;
         }
-        Ok(Fault { action, region, at: self.at, lasting: self.lasting, expect: self.expect })
+        Ok(Fault { kind, region, at: self.at, lasting: self.lasting, expect: self.expect })
     }
 
     /// Refuses words that a fault of another kind has.
@@ -170,7 +170,7 @@ impl WrittenFault {
         }
     }
 
-    fn action(&self) -> Result<FaultAction, BadScenario> {
+    fn fault_kind(&self) -> Result<FaultKind, BadScenario> {
         let Some(kind) = self.kind.as_deref() else { return self.rule_of_fields() };
         let missing = |word: &str| BadScenario(format!("a fault of kind '{kind}' needs '{word}'"));
         let bad = |error: String| BadScenario(error);
@@ -181,8 +181,8 @@ impl WrittenFault {
             "down" => {
                 let outage = self.how.as_deref().unwrap_or("refused").parse().map_err(bad)?;
                 let name = match outage {
-                    Outage::BlackHole => "black hole",
-                    Outage::Unavailable => "503",
+                    DownMode::BlackHole => "black hole",
+                    DownMode::Unavailable => "503",
                     _ => "down",
                 };
                 region_fault(name, RegionFault::Down(outage))
@@ -198,28 +198,28 @@ impl WrittenFault {
             "partition" => {
                 let mut rule = FaultRule::status(self.status.unwrap_or(503), self.sub_status.unwrap_or(0));
                 rule.filter.partition_key_range = self.range;
-                FaultAction::Rules(FaultRules {
+                FaultKind::Rules(FaultRules {
                     name: "bad partition".to_owned(),
                     rules: vec![rule],
                     any_partition: self.range.is_none(),
                 })
             }
             "reset" => named("resets", resets(self.share.unwrap_or(0.5))?),
-            "lag" => FaultAction::Lag(by()?.parse().map_err(bad)?),
-            "failover" => FaultAction::Failover { outage: self.outage.unwrap_or(false) },
+            "lag" => FaultKind::Lag(by()?.parse().map_err(bad)?),
+            "failover" => FaultKind::Failover { outage: self.outage.unwrap_or(false) },
             "splits" => {
                 let every = self.every.map_or(millis(500), |span| span.0);
                 if every < millis(10) {
                     return Err(BadScenario::new("'every' is at least 10ms"));
                 }
-                FaultAction::Splits { every, hold: self.hold.map_or(Duration::ZERO, |span| span.0) }
+                FaultKind::Splits { every, hold: self.hold.map_or(Duration::ZERO, |span| span.0) }
             }
             _ => named("rule", vec![self.rule.clone().ok_or_else(|| missing("rule"))?]),
         })
     }
 
     /// The rule of a fault without a kind.
-    fn rule_of_fields(&self) -> Result<FaultAction, BadScenario> {
+    fn rule_of_fields(&self) -> Result<FaultKind, BadScenario> {
         let Some(effect) = self.effect.clone() else {
             return Err(BadScenario::new("a fault needs an 'effect', as a rule has it, or a 'kind'"));
         };
@@ -235,8 +235,8 @@ impl WrittenFault {
     }
 }
 
-fn named(name: &str, rules: Vec<FaultRule>) -> FaultAction {
-    FaultAction::Rules(FaultRules { name: name.to_owned(), rules, any_partition: false })
+fn named(name: &str, rules: Vec<FaultRule>) -> FaultKind {
+    FaultKind::Rules(FaultRules { name: name.to_owned(), rules, any_partition: false })
 }
 
 /// Closes the connections of a share of the requests: half of them before the operation is carried out, half after.

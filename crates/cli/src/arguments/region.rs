@@ -1,7 +1,7 @@
 //! `peri region`.
 
 use emulator::clock::Span;
-use emulator::faults::{Delay, Outage};
+use emulator::faults::{Delay, DownMode};
 use emulator::regions::Lag;
 
 use super::Control;
@@ -44,7 +44,7 @@ pub(crate) enum RegionAction {
         name: String,
         /// How: refused, black-hole or 503
         #[arg(long = "as", value_name = "HOW", default_value = "refused")]
-        how: Outage,
+        how: DownMode,
         #[command(flatten)]
         lasting: Lasting,
     },

@@ -80,7 +80,7 @@ impl FaultInjector {
         self.0.rules.remove(id)
     }
 
-    /// Removes all rules.
+    /// Removes all rules and the memory of those that ended.
     pub fn clear(&self) {
         self.0.rules.clear(self.now());
     }

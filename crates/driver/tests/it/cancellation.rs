@@ -213,7 +213,7 @@ fn a_race_and_its_retries_can_be_dropped_at_every_await() {
     here().block_on(async {
         run(&watched.driver, &lab.upsert("a", 1)).await.expect("written");
         lab.running.region(WEST).expect("a region").slow(Duration::from_millis(150)).expect("slow");
-        lab.running.region(EAST).expect("a region").throttle().expect("throttled");
+        lab.running.region(EAST).expect("a region").storm().expect("throttled");
         let read = lab.read("a");
         let dropped =
             dropped_everywhere(&watched, Over::Http1, "a race", || run(&watched.driver, &read)).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use emulator::faults::{ConnectionEffect, FaultRule, Outage};
+use emulator::faults::{ConnectionEffect, DownMode, FaultRule};
 use perihelion_driver::{CosmosDriver, ErrorKind};
 
 use crate::lab::{EAST, Lab, NORTH, WEST, body, run, within};
@@ -79,11 +79,11 @@ async fn survive(multi_write: bool) {
     let region = |name| lab.running.region(name).expect("a region");
     rounds(&done, 5).await;
     // A region that only reads goes down and comes back.
-    region(NORTH).down(Outage::Refused).expect("down");
+    region(NORTH).down(DownMode::Refused).expect("down");
     rounds(&done, 5).await;
     region(NORTH).up().expect("up");
     // The one that is read from and written to refuses everything for a moment.
-    region(WEST).down(Outage::Unavailable).expect("down");
+    region(WEST).down(DownMode::Unavailable).expect("down");
     rounds(&done, 3).await;
     region(WEST).up().expect("up");
     rounds(&done, 3).await;
@@ -99,7 +99,7 @@ async fn survive(multi_write: bool) {
     if !multi_write {
         region(EAST).fail_over().expect("failed over");
     }
-    region(WEST).down(Outage::Refused).expect("down");
+    region(WEST).down(DownMode::Refused).expect("down");
     rounds(&done, 5).await;
     region(WEST).up().expect("up");
     rounds(&done, 5).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use emulator::faults::{FaultRule, OperationKind as Asked, Outage};
+use emulator::faults::{DownMode, FaultRule, OperationKind as Asked};
 use perihelion_driver::options::DriverOptions;
 use perihelion_driver::{Account, ErrorKind};
 use tokio::time::Instant;
@@ -26,13 +26,13 @@ fn account_with(lab: &Lab, backups: &[&str]) -> Account {
     lab.account().with_backup_endpoints(backups).expect("valid")
 }
 
-fn down(lab: &Lab, region: &str, how: Outage) {
+fn down(lab: &Lab, region: &str, how: DownMode) {
     lab.running.region(region).expect("a region").down(how).expect("down");
 }
 
 #[tokio::test]
 async fn a_driver_begins_at_a_backup_endpoint_while_the_accounts_own_is_down() {
-    for how in [Outage::Refused, Outage::Unavailable, Outage::BlackHole] {
+    for how in [DownMode::Refused, DownMode::Unavailable, DownMode::BlackHole] {
         let lab = Lab::start_multi_write().await;
         run(&lab.driver(), &lab.create_item("a")).await.expect("made");
         down(&lab, WEST, how);
@@ -52,7 +52,7 @@ async fn a_driver_begins_at_a_backup_endpoint_while_the_accounts_own_is_down() {
 #[tokio::test]
 async fn without_a_backup_endpoint_the_error_names_the_only_one_there_is() {
     let lab = Lab::start().await;
-    down(&lab, WEST, Outage::Refused);
+    down(&lab, WEST, DownMode::Refused);
     let error = run(&lab.driver(), &lab.read("a")).await.expect_err("nobody to ask");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     let west = format!("no account can be reached at {}", authority(&lab, WEST));
@@ -65,9 +65,9 @@ async fn when_no_endpoint_answers_the_error_names_each_within_the_deadline() {
     let account = account_with(&lab, &[EAST, NORTH]);
     let all: Vec<String> = [WEST, EAST, NORTH].map(|region| authority(&lab, region)).to_vec();
     for (how, deadline, kind) in [
-        (Outage::Refused, Duration::from_secs(20), ErrorKind::Unavailable),
-        (Outage::Unavailable, Duration::from_secs(20), ErrorKind::Unavailable),
-        (Outage::BlackHole, Duration::from_secs(2), ErrorKind::DeadlineExceeded),
+        (DownMode::Refused, Duration::from_secs(20), ErrorKind::Unavailable),
+        (DownMode::Unavailable, Duration::from_secs(20), ErrorKind::Unavailable),
+        (DownMode::BlackHole, Duration::from_secs(2), ErrorKind::DeadlineExceeded),
     ] {
         for region in [WEST, EAST, NORTH] {
             down(&lab, region, how);
@@ -98,7 +98,7 @@ async fn an_endpoint_that_is_no_account_does_not_stand_in_the_way() {
 
 #[tokio::test]
 async fn the_regions_that_are_known_tell_of_a_failover_while_the_accounts_own_endpoint_is_down() {
-    for how in [Outage::Refused, Outage::Unavailable, Outage::BlackHole] {
+    for how in [DownMode::Refused, DownMode::Unavailable, DownMode::BlackHole] {
         let lab = Lab::start().await;
         let driver = lab.driver_with(unraced());
         run(&driver, &lab.create_item("a")).await.expect("made");

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use emulator::faults::{ConnectionEffect, FaultRule, OperationKind as Asked, Outage};
+use emulator::faults::{ConnectionEffect, DownMode, FaultRule, OperationKind as Asked};
 use perihelion_driver::options::OperationOptions;
 
 use crate::lab::{EAST, Lab, WEST, body, regions, run, unraced, within};
 
 #[tokio::test]
 async fn reads_go_on_when_a_region_goes_down_whichever_way_it_does() {
-    for how in [Outage::Refused, Outage::Unavailable] {
+    for how in [DownMode::Refused, DownMode::Unavailable] {
         let lab = Lab::start().await;
         let driver = lab.driver_with(unraced());
         run(&driver, &lab.create_item("a")).await.expect("made");
@@ -31,7 +31,7 @@ async fn a_black_hole_is_left_after_the_time_of_one_attempt() {
     let lab = Lab::start().await;
     let driver = lab.driver_with(unraced());
     run(&driver, &lab.create_item("a")).await.expect("made");
-    lab.running.region(WEST).expect("a region").down(Outage::BlackHole).expect("down");
+    lab.running.region(WEST).expect("a region").down(DownMode::BlackHole).expect("down");
     let timeouts = TimeoutOptions::new()
         .with_end_to_end(Duration::from_secs(20))
         .with_attempt(Duration::from_millis(300));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use emulator::faults::{FaultRule, OperationKind as Asked, Outage};
+use emulator::faults::{DownMode, FaultRule, OperationKind as Asked};
 use perihelion_driver::ErrorKind;
 use perihelion_driver::options::{DriverOptions, HedgingOptions, HedgingThreshold, OperationOptions};
 use perihelion_driver::transport::request::ExecutionContext;
@@ -231,7 +231,7 @@ async fn a_write_whose_late_twin_would_undo_later_ones_is_not_raced() {
         lab.driver_with(DriverOptions::new().with_operation(OperationOptions::new().with_hedging(hedging)));
     run(&driver, &lab.create_item("a")).await.expect("made");
     // What is sent there now is carried out when the region can be reached again.
-    lab.running.region(WEST).expect("a region").down(Outage::BlackHole).expect("down");
+    lab.running.region(WEST).expect("a region").down(DownMode::BlackHole).expect("down");
     let upsert = lab.upsert("a", 2);
     let error = driver.execute_operation(&upsert, &within(Duration::from_millis(400))).await;
     let error = error.expect_err("nobody answers");

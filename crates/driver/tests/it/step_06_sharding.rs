@@ -23,7 +23,7 @@ async fn sixty_four_requests_at_once_take_several_connections_and_dropping_them_
     lab.running.faults().add(FaultRule::delay(LONG).on(Op::Read).named("hold")).expect("a rule");
     {
         let reads = join_all((0..64).map(|_| read(&secure.driver, &operation)));
-        let all_held = lab.running.faults().until_delayed(64);
+        let all_held = lab.running.faults().wait_for_delayed_requests(64);
         let held = futures::future::select(Box::pin(reads), Box::pin(all_held));
         match tokio::time::timeout(LONG, held).await.expect("64 requests reach the server") {
             futures::future::Either::Left((answers, _)) => panic!("none is answered yet: {answers:?}"),
@@ -34,7 +34,7 @@ async fn sixty_four_requests_at_once_take_several_connections_and_dropping_them_
         }
     }
     assert_eq!(secure.driver.in_flight(), 0, "dropped calls are not counted");
-    let none_held = lab.running.faults().until_delayed(0);
+    let none_held = lab.running.faults().wait_for_delayed_requests(0);
     tokio::time::timeout(LONG, none_held).await.expect("the server sees that nobody waits");
 
     lab.running.faults().clear().expect("cleared");

@@ -10,7 +10,7 @@ use super::ask::Nothing;
 use super::regions::shown;
 use super::table::Route;
 use super::{Answer, Ask, Control, Problem};
-use crate::faults::{Outage, RegionCondition, RegionHandle};
+use crate::faults::{DownMode, RegionCondition, RegionControl};
 use crate::regions::{RegionId, TopologyError};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -78,7 +78,7 @@ fn offline(control: &Control, ask: &Ask) -> Answer {
         control.account.fail_over(&next_writer(control, region.name())?)?;
     }
     drop(topology);
-    region.down(Outage::Refused)?;
+    region.down(DownMode::Refused)?;
     shown(control)
 }
 
@@ -158,13 +158,13 @@ fn priorities(control: &Control, ask: &Ask) -> Answer {
 }
 
 /// The region in the path, of a request that says nothing more.
-fn named(control: &Control, ask: &Ask) -> Result<RegionHandle, Problem> {
+fn named(control: &Control, ask: &Ask) -> Result<RegionControl, Problem> {
     let Nothing {} = ask.body()?;
     Ok(control.faults.region(ask.segment(0))?)
 }
 
 /// The same, if it was not removed.
-fn listed(control: &Control, ask: &Ask) -> Result<RegionHandle, Problem> {
+fn listed(control: &Control, ask: &Ask) -> Result<RegionControl, Problem> {
     let region = named(control, ask)?;
     let topology = control.account.regions.current();
     let id: RegionId = topology.find(region.name())?;
@@ -175,7 +175,7 @@ fn listed(control: &Control, ask: &Ask) -> Result<RegionHandle, Problem> {
     }
 }
 
-fn end_draining(region: &RegionHandle) -> Result<(), Problem> {
+fn end_draining(region: &RegionControl) -> Result<(), Problem> {
     if region.health().is_some_and(|health| health.condition == RegionCondition::Draining) {
         region.up()?;
     }

@@ -7,7 +7,7 @@ use super::ask::Nothing;
 use super::table::Route;
 use super::{Answer, Ask, Control};
 use crate::clock::Span;
-use crate::faults::{Delay, FaultError, Outage, RegionFault, RegionHandle};
+use crate::faults::{Delay, DownMode, FaultError, RegionControl, RegionFault};
 
 pub(super) const ROUTES: &[Route] = &[
     Route {
@@ -55,7 +55,7 @@ struct Lasting {
 #[serde(deny_unknown_fields)]
 struct DownBody {
     #[serde(rename = "as", default)]
-    how: Outage,
+    how: DownMode,
     #[serde(rename = "for", default)]
     lasting: Option<Span>,
 }
@@ -97,7 +97,7 @@ struct StormBody {
 fn storm(control: &Control, ask: &Ask) -> Answer {
     let StormBody { retry_after, share, lasting } = ask.body()?;
     let retry_after = retry_after.map(|span| span.0);
-    set_fault(control, ask, RegionFault::Throttle { retry_after, share }, lasting)
+    set_fault(control, ask, RegionFault::Storm { retry_after, share }, lasting)
 }
 
 fn set_fault(control: &Control, ask: &Ask, fault: RegionFault, lasting: Option<Span>) -> Answer {
@@ -106,7 +106,7 @@ fn set_fault(control: &Control, ask: &Ask, fault: RegionFault, lasting: Option<S
         Some(Span(lasting)) => switch.lasting(lasting),
         None => switch,
     };
-    switch.set_fault(fault)?;
+    switch.inject(fault)?;
     super::regions::shown(control)
 }
 
@@ -122,6 +122,6 @@ fn fail_over(control: &Control, ask: &Ask) -> Answer {
     super::regions::shown(control)
 }
 
-fn switch(control: &Control, ask: &Ask) -> Result<RegionHandle, FaultError> {
+fn switch(control: &Control, ask: &Ask) -> Result<RegionControl, FaultError> {
     control.faults.region(ask.segment(0))
 }

@@ -188,7 +188,7 @@ mod tests {
     fn changes_are_counted_so_that_ports_follow_them() {
         let faults = account_faults();
         let mut changes = faults.changes();
-        let refuse = RegionFault::Down(faults::Outage::Refused);
+        let refuse = RegionFault::Down(faults::DownMode::Refused);
         faults.set_region_fault("East US", refuse, None, Duration::ZERO).unwrap();
         assert!(changes.has_changed().unwrap());
         assert_eq!(faults.port_state(RegionId(1), Duration::ZERO), (PortState::Refused, None));

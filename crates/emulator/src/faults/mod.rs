@@ -6,17 +6,17 @@
 //! Delays and responses are carried out by the `gateway`, connections by the `server`.
 
 mod account_faults;
-mod handle;
-mod ports;
+mod control;
+mod port_control;
 
+pub use control::{FaultError, Faults, RegionControl, RegionHealth};
 pub use faults::{
     Applier, ConnectionEffect, DELAY_MAX, Delay, DelayPercentiles, DelayRange, Delayed, DistributionShape,
-    FAULT_HEADER, FaultEffect, FaultRule, InvalidRule, OperationKind, Outage, Probability, RULES_MAX,
+    DownMode, FAULT_HEADER, FaultEffect, FaultRule, InvalidRule, OperationKind, Probability, RULES_MAX,
     RegionCondition, RegionFault, RequestFilter, ResourceKind, RuleReport, RuleState, Schedule,
 };
-pub use handle::{FaultError, Faults, RegionHandle, RegionHealth};
-pub use ports::PortTaken;
+pub use port_control::PortUnavailable;
 
 pub(crate) use account_faults::AccountFaults;
 pub(crate) use faults::{FaultDecision, RequestAttributes};
-pub(crate) use ports::{PortTask, RegionPorts};
+pub(crate) use port_control::{PortControl, PortControlTask};

@@ -4,7 +4,7 @@ use clock::Span;
 
 use super::*;
 use crate::filter::{OperationKind, ResourceKind};
-use crate::region_fault::Outage;
+use crate::region_fault::DownMode;
 
 const READ: RequestAttributes<'static> = RequestAttributes {
     region: Some("West US"),
@@ -230,7 +230,7 @@ fn what_the_applier_cannot_do_is_rejected_when_it_is_added() {
     let fail = FaultRule::connection(ConnectionEffect::FailBeforeSending);
     driver.add(fail.clone(), seconds(0)).unwrap();
     assert!(account.add(fail, seconds(0)).unwrap_err().to_string().contains("closeBefore"));
-    let down = RegionFault::Down(Outage::Refused);
+    let down = RegionFault::Down(DownMode::Refused);
     account.set_region_fault("East US", down, None, seconds(0)).unwrap();
     let error = driver.set_region_fault("East US", down, None, seconds(0)).unwrap_err().to_string();
     assert!(error.contains("failBeforeSending"), "{error}");
@@ -240,7 +240,7 @@ fn what_the_applier_cannot_do_is_rejected_when_it_is_added() {
 fn a_region_has_one_fault_and_it_is_evaluated_before_other_rules() {
     let set = set();
     set.add(FaultRule::status(500, 0).named("single"), seconds(0)).unwrap();
-    let throttle = RegionFault::Throttle { retry_after: None, share: None };
+    let throttle = RegionFault::Storm { retry_after: None, share: None };
     for (fault, expected) in [(RegionFault::Drain, 403), (throttle, 429)] {
         set.set_region_fault("west us", fault, Some(seconds(9)), seconds(0)).unwrap();
         assert_eq!(status(&set.decide(&READ, seconds(0))), Some(expected));

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use perihelion_emulator::faults::{ConnectionEffect, FaultRule, OperationKind, Outage};
+use perihelion_emulator::faults::{ConnectionEffect, DownMode, FaultRule, OperationKind};
 use serde_json::json;
 
 use super::super::live::Account;
@@ -42,7 +42,7 @@ async fn fault_delay(_: &Lab) {
     account.running().faults().add(FaultRule::delay(Duration::from_secs(5)).on(OperationKind::Read)).unwrap();
     let path = format!("{DOCS}/1");
     let moved = async {
-        account.running().faults().until_delayed(1).await;
+        account.running().faults().wait_for_delayed_requests(1).await;
         account.advance(5);
     };
     let (answer, ()) = tokio::join!(account.get(&path, &[KEY]), moved);
@@ -60,9 +60,9 @@ async fn fault_connection(_: &Lab) {
 async fn region_down(_: &Lab) {
     let account = account().await;
     let region = account.running().region("West US").unwrap();
-    region.down(Outage::Unavailable).unwrap();
+    region.down(DownMode::Unavailable).unwrap();
     account.get("/", &[]).await.expect(503);
-    region.down(Outage::Refused).unwrap();
+    region.down(DownMode::Refused).unwrap();
     let refused = tokio::net::TcpStream::connect(("127.0.0.1", account.port())).await.unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
     region.up().unwrap();
@@ -79,7 +79,7 @@ async fn region_drain(_: &Lab) {
 
 async fn region_storm(_: &Lab) {
     let account = account().await;
-    account.running().region("westus").unwrap().throttle().unwrap();
+    account.running().region("westus").unwrap().storm().unwrap();
     let answer = account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(429);
     assert_eq!((answer.sub_status(), answer.header("x-ms-retry-after-ms")), ("3200", "100"));
 }

@@ -119,9 +119,9 @@ async fn requests_whose_client_left_are_told_apart() {
                 }
             }
         });
-        account.running().faults().until_delayed(1).await;
+        account.running().faults().wait_for_delayed_requests(1).await;
         asking.abort();
-        account.running().faults().until_delayed(0).await;
+        account.running().faults().wait_for_delayed_requests(0).await;
         let left = loop {
             let found = requests(account.ask("/requests?status=499&limit=1").await);
             match found.into_iter().find(|request| request["operation"] == operation) {

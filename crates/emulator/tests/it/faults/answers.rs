@@ -56,7 +56,7 @@ async fn a_delayed_request_is_carried_out_when_its_time_has_come() {
         let mut link = lab.link(spoken).await;
         let request = lab.create(&id);
         let sending = tokio::spawn(async move { link.send(request).await.unwrap().status });
-        in_time(lab.faults().until_delayed(1)).await;
+        in_time(lab.faults().wait_for_delayed_requests(1)).await;
         assert!(!lab.has(&id).await, "{spoken:?}: it waits");
         assert!(!sending.is_finished());
         lab.clock.advance(Duration::from_secs(30));
@@ -77,10 +77,10 @@ async fn a_client_that_leaves_while_its_request_waits_leaves_nothing_behind() {
         let connection = link.connection.abort_handle();
         let request = lab.create(&id);
         let sending = tokio::spawn(async move { link.begin(request).await.map(|_| ()) });
-        in_time(lab.faults().until_delayed(1)).await;
+        in_time(lab.faults().wait_for_delayed_requests(1)).await;
         sending.abort();
         connection.abort();
-        in_time(lab.faults().until_delayed(0)).await;
+        in_time(lab.faults().wait_for_delayed_requests(0)).await;
         lab.clock.advance(Duration::from_secs(60));
         assert!(!lab.has(&id).await, "{spoken:?}");
     }
@@ -94,7 +94,7 @@ async fn a_delayed_answer_comes_after_the_fact() {
     let mut link = lab.link(Spoken::Http2).await;
     let request = lab.create("done");
     let sending = tokio::spawn(async move { link.send(request).await.unwrap().status });
-    in_time(lab.faults().until_delayed(1)).await;
+    in_time(lab.faults().wait_for_delayed_requests(1)).await;
     assert!(lab.has("done").await, "the answer waits, the item does not");
     lab.clock.advance(Duration::from_secs(30));
     assert_eq!(in_time(sending).await.unwrap(), 201);
@@ -111,7 +111,7 @@ async fn a_delay_goes_with_whatever_follows_it() {
         let mut link = lab.link(Spoken::Http1).await;
         let request = lab.read("there");
         let sending = tokio::spawn(async move { link.send(request).await.map(|answer| answer.status) });
-        in_time(lab.faults().until_delayed(1)).await;
+        in_time(lab.faults().wait_for_delayed_requests(1)).await;
         lab.clock.advance(wait);
         let answer = in_time(sending).await.unwrap();
         assert_eq!(answer.ok(), answers.then_some(503));

@@ -35,10 +35,10 @@ async fn everyone_on_a_closed_http2_connection_is_cut_off() {
     let mut waiting = lab.read("there");
     waiting.headers_mut().remove("host");
     let bystander = tokio::spawn(async move { other.send_request(waiting).await.is_err() });
-    in_time(lab.faults().until_delayed(1)).await;
+    in_time(lab.faults().wait_for_delayed_requests(1)).await;
     assert!(link.send(lab.create("x")).await.is_err());
     assert!(in_time(bystander).await.unwrap());
-    in_time(lab.faults().until_delayed(0)).await;
+    in_time(lab.faults().wait_for_delayed_requests(0)).await;
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Whole regions: down, draining, slow, throttled, and up again.
 
-use perihelion_emulator::faults::{Outage, RegionCondition, RegionHealth};
+use perihelion_emulator::faults::{DownMode, RegionCondition, RegionHealth};
 
 use super::*;
 
@@ -20,7 +20,7 @@ async fn a_refused_region_resets_its_clients_and_comes_back_on_the_same_port() {
         let mut link = lab.link_to(1, spoken).await;
         assert_eq!(link.send(lab.account()).await.unwrap().status, 200);
         let raw = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-        lab.running.region(EAST).unwrap().down(Outage::Refused).unwrap();
+        lab.running.region(EAST).unwrap().down(DownMode::Refused).unwrap();
         let error = TcpStream::connect(("127.0.0.1", port)).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused, "{spoken:?}");
         assert!(link.send(lab.account()).await.is_err(), "{spoken:?}");
@@ -50,7 +50,7 @@ async fn until_broken(stream: TcpStream) -> io::ErrorKind {
 #[tokio::test]
 async fn a_region_comes_back_by_itself_when_its_time_has_passed() {
     let lab = Lab::start().await;
-    for how in [Outage::Refused, Outage::BlackHole] {
+    for how in [DownMode::Refused, DownMode::BlackHole] {
         lab.running.region(EAST).unwrap().lasting(Duration::from_secs(30)).down(how).unwrap();
         lab.clock.advance(Duration::from_secs(29));
         let report = &lab.east();
@@ -73,7 +73,7 @@ async fn a_port_that_was_taken_meanwhile_is_named_and_used_again_once_it_is_free
     let lab = Lab::start().await;
     let port = lab.port(1);
     let east = lab.running.region(EAST).unwrap();
-    east.down(Outage::Refused).unwrap();
+    east.down(DownMode::Refused).unwrap();
     let squatter = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
     let error = east.up().unwrap_err().to_string();
     assert!(error.contains(&port.to_string()) && error.contains(EAST) && error.contains("stop"), "{error}");
@@ -96,7 +96,7 @@ async fn a_black_hole_swallows_everything_until_it_ends() {
     for spoken in Spoken::ALL {
         let mut link = lab.link_to(1, spoken).await;
         assert_eq!(link.send(lab.account()).await.unwrap().status, 200);
-        lab.running.region(EAST).unwrap().down(Outage::BlackHole).unwrap();
+        lab.running.region(EAST).unwrap().down(DownMode::BlackHole).unwrap();
         let request = lab.account();
         let mut asked = tokio::spawn(async move { link.send(request).await.map(|answer| answer.status) });
         assert!(tokio::time::timeout(GLANCE, &mut asked).await.is_err(), "{spoken:?}: an open one is silent");
@@ -116,7 +116,7 @@ async fn a_black_hole_swallows_everything_until_it_ends() {
 
 #[tokio::test]
 async fn an_emulator_stops_whatever_its_regions_are() {
-    for how in [Outage::Refused, Outage::BlackHole] {
+    for how in [DownMode::Refused, DownMode::BlackHole] {
         let lab = Lab::start().await;
         let mut link = lab.link_to(1, Spoken::Http1).await;
         assert_eq!(link.send(lab.account()).await.unwrap().status, 200);
@@ -130,7 +130,7 @@ async fn an_emulator_stops_whatever_its_regions_are() {
 async fn a_handle_that_outlives_its_emulator_opens_no_ports() {
     let lab = Lab::start().await;
     let (port, faults) = (lab.port(1), lab.faults().clone());
-    lab.running.region(EAST).unwrap().down(Outage::Refused).unwrap();
+    lab.running.region(EAST).unwrap().down(DownMode::Refused).unwrap();
     lab.running.stop().await;
     faults.clear().unwrap();
     let error = TcpStream::connect(("127.0.0.1", port)).await.unwrap_err();
@@ -143,7 +143,7 @@ async fn a_region_in_trouble_says_so_in_the_service_s_words() {
     let east = lab.running.region(EAST).unwrap();
     for spoken in Spoken::ALL {
         let mut link = lab.link_to(1, spoken).await;
-        east.down(Outage::Unavailable).unwrap();
+        east.down(DownMode::Unavailable).unwrap();
         let answer = link.send(lab.account()).await.unwrap();
         assert_eq!((answer.status, &answer.body["code"]), (503, &json!("ServiceUnavailable")), "{spoken:?}");
 
@@ -161,7 +161,7 @@ async fn a_region_in_trouble_says_so_in_the_service_s_words() {
         let listed = lab.link(spoken).await.send(lab.account()).await.unwrap().body;
         assert_eq!(listed["readableLocations"].as_array().unwrap().len(), 3, "it is still listed");
 
-        east.throttle().unwrap();
+        east.storm().unwrap();
         let answer = link.send(lab.read("there")).await.unwrap();
         assert_eq!((answer.status, answer.header("x-ms-substatus")), (429, "3200"), "{spoken:?}");
         assert_eq!(answer.header("x-ms-retry-after-ms"), "100");
@@ -179,11 +179,11 @@ async fn a_slow_region_answers_late_and_a_second_trouble_replaces_the_first() {
     let mut link = lab.link_to(1, Spoken::Http2).await;
     let request = lab.account();
     let sending = tokio::spawn(async move { link.send(request).await.unwrap().status });
-    in_time(lab.faults().until_delayed(1)).await;
+    in_time(lab.faults().wait_for_delayed_requests(1)).await;
     lab.clock.advance(Duration::from_secs(3));
     assert_eq!(in_time(sending).await.unwrap(), 200);
     assert_eq!(lab.east().condition, RegionCondition::Slow);
-    east.down(Outage::Unavailable).unwrap();
+    east.down(DownMode::Unavailable).unwrap();
     assert_eq!(lab.faults().list().len(), 1);
     assert_eq!(lab.east().condition, RegionCondition::Unavailable);
     lab.faults().clear().unwrap();

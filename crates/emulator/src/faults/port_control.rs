@@ -1,8 +1,8 @@
 //! The ports of the regions, in the state that the rules ask for.
 //!
 //! In: the rules and the time. Out: ports that are closed, silent or open. What a change of the rules asks for happens
-//! before the change returns ([`RegionPorts::apply`]); what the schedule of a rule asks for is carried out by a
-//! task, the [`PortTask`].
+//! before the change returns ([`PortControl::apply_rules`]); what the schedule of a rule asks for is carried out by a
+//! task, the [`PortControlTask`].
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The ports of all regions of an account.
 #[derive(Debug)]
-pub(crate) struct RegionPorts {
+pub(crate) struct PortControl {
     rules: Arc<AccountFaults>,
     clock: Clock,
     ports: Vec<(RegionId, Entrance)>,
@@ -33,7 +33,7 @@ pub(crate) struct RegionPorts {
 struct PortStatus {
     state: PortState,
     /// Why the port does not have the state that the rules ask for.
-    problem: Option<PortTaken>,
+    problem: Option<PortUnavailable>,
 }
 
 /// A region's port could not be opened again, because another process uses it.
@@ -42,22 +42,22 @@ struct PortStatus {
     "the region '{region}' cannot come back: port {port} cannot be opened again ({reason}); stop whatever took \
      it, and the region comes back within a second"
 )]
-pub struct PortTaken {
+pub struct PortUnavailable {
     region: String,
     port: u16,
     reason: String,
 }
 
-impl RegionPorts {
+impl PortControl {
     /// The ports of the regions, in the order of the regions.
-    pub(crate) fn new(rules: Arc<AccountFaults>, clock: Clock, entrances: Vec<Entrance>) -> RegionPorts {
+    pub(crate) fn new(rules: Arc<AccountFaults>, clock: Clock, entrances: Vec<Entrance>) -> PortControl {
         let ports: Vec<_> = (0..).map(RegionId).zip(entrances).collect();
         let status = Mutex::new(ports.iter().map(|_| PortStatus::default()).collect());
-        RegionPorts { rules, clock, ports, status }
+        PortControl { rules, clock, ports, status }
     }
 
     /// Brings every port into the state that the rules ask for now. Returns the first problem.
-    pub(crate) fn apply(&self) -> Result<(), PortTaken> {
+    pub(crate) fn apply_rules(&self) -> Result<(), PortUnavailable> {
         let now = self.clock.uptime();
         let mut all = self.status();
         for ((region, entrance), status) in self.ports.iter().zip(all.iter_mut()) {
@@ -71,18 +71,18 @@ impl RegionPorts {
     }
 
     /// The state of a region's port, and why it is not the one that the rules ask for.
-    pub(crate) fn state(&self, region: RegionId) -> (PortState, Option<PortTaken>) {
+    pub(crate) fn state(&self, region: RegionId) -> (PortState, Option<PortUnavailable>) {
         self.status()
             .get(region.index())
             .map_or_else(Default::default, |status| (status.state, status.problem.clone()))
     }
 
     /// Follows the schedules of the rules for as long as the account runs.
-    async fn follow_schedules(self: Arc<RegionPorts>) {
+    async fn follow_schedules(self: Arc<PortControl>) {
         let mut changes = self.rules.changes();
         loop {
             changes.mark_unchanged();
-            let wait = self.wait_after(self.apply());
+            let wait = self.wait_after(self.apply_rules());
             let elapsed = async {
                 match wait {
                     Wait::ForChange => std::future::pending().await,
@@ -99,7 +99,7 @@ impl RegionPorts {
         }
     }
 
-    fn wait_after(&self, applied: Result<(), PortTaken>) -> Wait {
+    fn wait_after(&self, applied: Result<(), PortUnavailable>) -> Wait {
         if applied.is_err() {
             return Wait::Retry;
         }
@@ -108,9 +108,9 @@ impl RegionPorts {
         next.map_or(Wait::ForChange, Wait::Uptime)
     }
 
-    fn port_taken(&self, region: RegionId, port: u16, error: &io::Error) -> PortTaken {
+    fn port_taken(&self, region: RegionId, port: u16, error: &io::Error) -> PortUnavailable {
         let region = self.rules.regions().current().region(region).name.clone();
-        PortTaken { region, port, reason: error.to_string() }
+        PortUnavailable { region, port, reason: error.to_string() }
     }
 
     fn status(&self) -> MutexGuard<'_, Vec<PortStatus>> {
@@ -120,16 +120,16 @@ impl RegionPorts {
 
 /// The task that follows the schedules of the rules. Ends when it is dropped.
 #[derive(Debug)]
-pub(crate) struct PortTask(AbortHandle);
+pub(crate) struct PortControlTask(AbortHandle);
 
-impl PortTask {
+impl PortControlTask {
     /// Starts the task; must be called inside a Tokio runtime.
-    pub(crate) fn start(ports: Arc<RegionPorts>) -> PortTask {
-        PortTask(tokio::spawn(ports.follow_schedules()).abort_handle())
+    pub(crate) fn start(ports: Arc<PortControl>) -> PortControlTask {
+        PortControlTask(tokio::spawn(ports.follow_schedules()).abort_handle())
     }
 }
 
-impl Drop for PortTask {
+impl Drop for PortControlTask {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use faults::{
-    Delay, FaultRule, InvalidRule, Outage, PortState, RegionCondition, RegionFault, RuleReport, RuleState,
+    Delay, DownMode, FaultRule, InvalidRule, PortState, RegionCondition, RegionFault, RuleReport, RuleState,
     region_fault_id,
 };
 use serde::Serialize;
 
 use super::account_faults::AccountFaults;
-use super::ports::{PortTaken, RegionPorts};
+use super::port_control::{PortControl, PortUnavailable};
 use crate::clock::{Clock, Span};
 use crate::gateway::Account;
 use crate::regions::{Region, RegionId, Regions, TopologyError};
@@ -21,7 +21,7 @@ use crate::regions::{Region, RegionId, Regions, TopologyError};
 pub struct Faults {
     account: Arc<Account>,
     rules: Arc<AccountFaults>,
-    ports: Arc<RegionPorts>,
+    ports: Arc<PortControl>,
     clock: Clock,
 }
 
@@ -37,18 +37,18 @@ pub enum FaultError {
     Region(#[from] TopologyError),
     /// A region's port is in use by another process.
     #[error(transparent)]
-    Port(#[from] PortTaken),
+    Port(#[from] PortUnavailable),
 }
 
 impl Faults {
-    pub(crate) fn new(account: Arc<Account>, ports: Arc<RegionPorts>, clock: Clock) -> Faults {
+    pub(crate) fn new(account: Arc<Account>, ports: Arc<PortControl>, clock: Clock) -> Faults {
         let rules = Arc::clone(&account.faults);
         Faults { account, rules, ports, clock }
     }
 
     /// The faults of an account that is used without sockets. Rules about ports have nothing to close.
     pub fn without_ports(account: &Arc<Account>, clock: &Clock) -> Faults {
-        let ports = RegionPorts::new(Arc::clone(&account.faults), clock.clone(), Vec::new());
+        let ports = PortControl::new(Arc::clone(&account.faults), clock.clone(), Vec::new());
         Faults::new(Arc::clone(account), Arc::new(ports), clock.clone())
     }
 
@@ -57,21 +57,21 @@ impl Faults {
     /// A rule that refuses connections has closed the port when this returns.
     pub fn add(&self, rule: FaultRule) -> Result<String, FaultError> {
         let id = self.rules.add(rule, self.clock.uptime())?;
-        self.ports.apply()?;
+        self.ports.apply_rules()?;
         Ok(id)
     }
 
     /// Removes a rule. Whether there was one.
     pub fn remove(&self, id: &str) -> Result<bool, FaultError> {
         let removed = self.rules.remove(id);
-        self.ports.apply()?;
+        self.ports.apply_rules()?;
         Ok(removed)
     }
 
     /// Removes every rule, the faults of whole regions too. Returns how many rules were in force.
     pub fn clear(&self) -> Result<usize, FaultError> {
         let removed = self.rules.clear(self.clock.uptime());
-        self.ports.apply()?;
+        self.ports.apply_rules()?;
         Ok(removed)
     }
 
@@ -96,22 +96,22 @@ impl Faults {
     }
 
     /// How many requests a delay holds up at this time.
-    pub fn delayed(&self) -> u64 {
+    pub fn delayed_requests(&self) -> u64 {
         *self.rules.delayed().borrow()
     }
 
     /// Waits until delays hold up exactly this many requests.
-    pub async fn until_delayed(&self, count: u64) {
+    pub async fn wait_for_delayed_requests(&self, count: u64) {
         // An error would mean that the sender is gone, and it lives as long as this handle.
         let _ = self.rules.delayed().wait_for(|delayed| *delayed == count).await;
     }
 
     /// A handle on one region; spaces and capitals in its name do not matter.
-    pub fn region(&self, name: &str) -> Result<RegionHandle, FaultError> {
+    pub fn region(&self, name: &str) -> Result<RegionControl, FaultError> {
         let topology = self.topology().current();
         let id = topology.find(name)?;
         let name = topology.region(id).name.clone();
-        Ok(RegionHandle { faults: self.clone(), name, duration: None })
+        Ok(RegionControl { faults: self.clone(), name, duration: None })
     }
 
     /// The health of every region, by its name.
@@ -143,7 +143,7 @@ impl Faults {
 
 /// A handle on one region, for giving it faults and taking them away.
 #[derive(Clone, Debug)]
-pub struct RegionHandle {
+pub struct RegionControl {
     faults: Faults,
     name: String,
     duration: Option<Duration>,
@@ -166,9 +166,9 @@ pub struct RegionHealth {
     pub problem: Option<String>,
 }
 
-impl RegionHandle {
+impl RegionControl {
     /// Makes the faults given through this handle end by themselves after this time.
-    pub fn lasting(mut self, duration: Duration) -> RegionHandle {
+    pub fn lasting(mut self, duration: Duration) -> RegionControl {
         self.duration = Some(duration);
         self
     }
@@ -184,30 +184,30 @@ impl RegionHandle {
     }
 
     /// Takes the region down in this way.
-    pub fn down(&self, how: Outage) -> Result<(), FaultError> {
-        self.set_fault(RegionFault::Down(how))
+    pub fn down(&self, mode: DownMode) -> Result<(), FaultError> {
+        self.inject(RegionFault::Down(mode))
     }
 
     /// Responds with 403/1008, as if the account were being removed from the region; it is still listed.
     pub fn drain(&self) -> Result<(), FaultError> {
-        self.set_fault(RegionFault::Drain)
+        self.inject(RegionFault::Drain)
     }
 
     /// Makes every request to the region wait.
     pub fn slow(&self, delay: impl Into<Delay>) -> Result<(), FaultError> {
-        self.set_fault(RegionFault::Slow(delay.into()))
+        self.inject(RegionFault::Slow(delay.into()))
     }
 
     /// Throttles every request to the region, with 100 ms as the time after which to retry.
-    pub fn throttle(&self) -> Result<(), FaultError> {
-        self.set_fault(RegionFault::Throttle { retry_after: None, share: None })
+    pub fn storm(&self) -> Result<(), FaultError> {
+        self.inject(RegionFault::Storm { retry_after: None, share: None })
     }
 
     /// Gives the region this fault, in place of the one it has.
-    pub fn set_fault(&self, fault: RegionFault) -> Result<(), FaultError> {
+    pub fn inject(&self, fault: RegionFault) -> Result<(), FaultError> {
         let Faults { rules, ports, clock, .. } = &self.faults;
         rules.set_region_fault(&self.name, fault, self.duration, clock.uptime())?;
-        Ok(ports.apply()?)
+        Ok(ports.apply_rules()?)
     }
 
     /// Ends the fault of the region. Does nothing when it has none.
