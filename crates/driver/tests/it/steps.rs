@@ -309,8 +309,8 @@ const STEPS: &[Promise] = &[
         "8.1",
         "rules with conditions and results",
         &[
-            "driver/src/faults/condition.rs: a_condition_holds_when_all_it_says_does",
-            "driver/src/faults/rule.rs: a_rule_hits_as_often_and_as_long_as_it_says",
+            "driver/src/faults/attributes.rs: a_rule_matches_when_all_it_says_about_the_request_does",
+            "faults/src/set/tests.rs: requests_are_skipped_and_hits_are_limited",
         ],
     ),
     promise(
