@@ -79,7 +79,7 @@ impl Delay {
     /// Samples one wait, with numbers of `rng`.
     pub fn sample(&self, rng: &mut Rng) -> Duration {
         let seconds = match self {
-            Delay::Fixed(span) => return span.0.min(DELAY_MAX),
+            Delay::Fixed(duration) => return duration.0.min(DELAY_MAX),
             Delay::Uniform(DelayRange { from, to }) => {
                 let (from, to) = (from.0.as_secs_f64(), to.0.as_secs_f64());
                 from + (to - from) * rng.f64()
@@ -93,7 +93,7 @@ impl Delay {
     /// What is wrong with the delay, if anything.
     pub(crate) fn problem(&self) -> Option<String> {
         let longest = match self {
-            Delay::Fixed(span) => *span,
+            Delay::Fixed(duration) => *duration,
             Delay::Uniform(DelayRange { from, to }) if from > to => {
                 return Some(format!("a delay from {from} to {to} is empty; swap the two"));
             }
@@ -148,12 +148,12 @@ impl FromStr for Delay {
         let wrong = |reason: String| {
             format!("{reason}; a delay is 200ms, a range 10ms..50ms, or a distribution p50=20ms,p99=200ms")
         };
-        let span = |text: &str| text.parse::<HumanDuration>().map_err(|error| wrong(error.to_string()));
+        let duration = |text: &str| text.parse::<HumanDuration>().map_err(|error| wrong(error.to_string()));
         if let Some((from, to)) = text.split_once("..") {
-            return Ok(Delay::Uniform(DelayRange { from: span(from)?, to: span(to)? }));
+            return Ok(Delay::Uniform(DelayRange { from: duration(from)?, to: duration(to)? }));
         }
         if !text.contains('=') {
-            return Ok(Delay::Fixed(span(text)?));
+            return Ok(Delay::Fixed(duration(text)?));
         }
         let pairs = text.split(',').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
         let members: serde_json::Map<String, Value> =

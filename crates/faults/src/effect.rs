@@ -118,7 +118,7 @@ impl FaultEffect {
     /// retry at once.
     pub fn response_retry_after(&self) -> Option<Duration> {
         let throttles = self.status == Some(429);
-        self.retry_after.map(|span| span.0).or(throttles.then_some(RETRY_AFTER_DEFAULT))
+        self.retry_after.map(|duration| duration.0).or(throttles.then_some(RETRY_AFTER_DEFAULT))
     }
 
     /// Whether rules after this one are not evaluated for a request.

@@ -53,7 +53,7 @@ impl SchedulePhase {
 impl Schedule {
     /// The phase of a rule that was added `age` ago and has hit `hits` requests.
     pub(crate) fn phase(&self, age: Duration, hits: u64) -> SchedulePhase {
-        let start = self.start_after.map_or(Duration::ZERO, |span| span.0);
+        let start = self.start_after.map_or(Duration::ZERO, |duration| duration.0);
         match (age.checked_sub(start), self.duration) {
             (None, _) => SchedulePhase::Waiting { starts_in: start - age },
             (Some(_), _) if self.hits_max.is_some_and(|max| hits >= max) => SchedulePhase::Ended,
@@ -90,7 +90,7 @@ impl Schedule {
                 return Some(format!("'{name}' of 0 has no meaning; leave it out, or give at least 1"));
             }
         }
-        let never = self.duration.is_some_and(|span| span.0.is_zero());
+        let never = self.duration.is_some_and(|duration| duration.0.is_zero());
         never.then(|| "a rule that lasts no time does nothing; leave 'for' out to let it last".to_owned())
     }
 }

@@ -56,7 +56,7 @@ fn an_unknown_field_is_named_in_both_formats() {
     assert!(json.contains("colour") && toml.contains("colour"), "{json}\n{toml}");
 }
 
-fn spans() -> impl Strategy<Value = HumanDuration> {
+fn durations() -> impl Strategy<Value = HumanDuration> {
     (0_u64..100_000_000).prop_map(|millis| HumanDuration(Duration::from_millis(millis)))
 }
 
@@ -67,9 +67,9 @@ fn delays() -> impl Strategy<Value = Delay> {
         Just(DistributionShape::Exponential)
     ];
     prop_oneof![
-        spans().prop_map(Delay::Fixed),
-        (spans(), spans()).prop_map(|(from, to)| Delay::Uniform(DelayRange { from, to })),
-        (spans(), spans(), shapes, option::of(spans())).prop_map(|(p50, p99, shape, max)| {
+        durations().prop_map(Delay::Fixed),
+        (durations(), durations()).prop_map(|(from, to)| Delay::Uniform(DelayRange { from, to })),
+        (durations(), durations(), shapes, option::of(durations())).prop_map(|(p50, p99, shape, max)| {
             Delay::Percentiles(DelayPercentiles { p50, p99, shape, max })
         }),
     ]
@@ -154,7 +154,7 @@ prop_compose! {
         id in option::of("[a-z0-9._:-]{1,16}"),
         share in option::of((1_u32..=1_000).prop_map(|thousandths| Probability(f64::from(thousandths) / 1_000.0))),
         counts in [option::of(0_u64..1_000_000), option::of(0_u64..1_000_000), option::of(0_u64..1_000_000)],
-        times in [option::of(spans()), option::of(spans()), option::of(spans())],
+        times in [option::of(durations()), option::of(durations()), option::of(durations())],
         delay in option::of(delays()),
         response_is_delayed in any::<bool>(),
         status in option::of(400_u16..600),

@@ -105,7 +105,7 @@ async fn per_shard_a_fault_on_one_shard_sends_requests_to_the_others_while_it_is
     for _ in 0..5 {
         assert!(succeeded(&fixture.execute(&read(), SECOND).await));
     }
-    // Suspect, though not evicted yet: nobody is sent there any more.
+    // Suspect, though not evicted yet: no request is sent there any more.
     for _ in 0..20 {
         let result = fixture.execute(&read(), SECOND).await;
         assert!(succeeded(&result) && result.earlier.is_empty());
@@ -120,23 +120,23 @@ async fn per_shard_a_fault_on_one_shard_sends_requests_to_the_others_while_it_is
 }
 
 #[tokio::test]
-async fn full_pipeline_injected_answers_and_failures_are_handled_like_real_ones() {
+async fn full_pipeline_injected_responses_and_failures_are_handled_like_real_ones() {
     let (fixture, faults) = fixture(clients(1, 8));
     add(&faults, FaultRule::throttle(Duration::from_millis(100)).named("busy").times(2));
     let result = fixture.execute(&create(), 60 * SECOND).await;
     assert!(succeeded(&result));
-    assert_eq!(result.earlier.len(), 2, "two waits, then the answer");
+    assert_eq!(result.earlier.len(), 2, "two waits, then the response");
     assert!(fixture.time.elapsed() >= Duration::from_millis(200));
 
     add(&faults, FaultRule::status(503, 0).named("full").times(1));
     let result = fixture.execute(&read(), SECOND).await;
-    let GatewayOutcome::ServiceError(answer) = &result.outcome else { panic!("{result:?}") };
-    assert_eq!(answer.status, Status::SERVICE_UNAVAILABLE, "the operation decides about the region");
+    let GatewayOutcome::ServiceError(response) = &result.outcome else { panic!("{result:?}") };
+    assert_eq!(response.status, Status::SERVICE_UNAVAILABLE, "the operation decides about the region");
     assert!(succeeded(&fixture.execute(&read(), SECOND).await));
 }
 
 #[tokio::test]
-async fn a_lost_answer_has_had_its_effect() {
+async fn an_operation_whose_response_is_lost_was_carried_out() {
     let (fixture, faults) = fixture(clients(1, 8));
     add(&faults, FaultRule::connection(ConnectionEffect::CloseAfter).named("lost").times(1));
     let result = fixture.execute(&create(), SECOND).await;
@@ -148,7 +148,7 @@ async fn a_lost_answer_has_had_its_effect() {
 }
 
 #[tokio::test]
-async fn a_connection_that_fails_before_sending_reaches_nobody() {
+async fn a_connection_that_fails_before_sending_sends_nothing() {
     let (fixture, faults) = fixture(clients(1, 8));
     add(&faults, broken_connection().named("unreachable"));
     let result = fixture.execute(&create(), SECOND).await;
@@ -201,16 +201,16 @@ async fn rules_can_be_about_a_region_and_a_container() {
     let reads = |status| FaultRule::status(status, 0).in_container("d", "c").on(OperationKind::Read);
     add(&faults, reads(500).in_region("East US").named("elsewhere"));
     add(&faults, reads(503).in_region("west us").named("here"));
-    let GatewayOutcome::ServiceError(answer) = fixture.execute(&read(), SECOND).await.outcome else {
+    let GatewayOutcome::ServiceError(response) = fixture.execute(&read(), SECOND).await.outcome else {
         panic!("it is in West US")
     };
-    assert_eq!(answer.status, Status(503));
+    assert_eq!(response.status, Status(503));
     assert!(succeeded(&fixture.execute(&create(), SECOND).await), "only reads");
     assert_eq!((faults.hits("elsewhere"), faults.hits("here")), (Some(0), Some(1)));
 }
 
 #[tokio::test]
-async fn a_delayed_response_has_had_its_effect_and_a_stalled_one_ends_with_the_deadline() {
+async fn the_operation_of_a_delayed_response_was_carried_out_and_a_stalled_one_ends_with_the_deadline() {
     let (fixture, faults) = fixture(clients(1, 8));
     add(&faults, FaultRule::delay(2 * SECOND).delaying_the_response().named("late").times(1));
     assert!(succeeded(&fixture.execute(&create(), 60 * SECOND).await));

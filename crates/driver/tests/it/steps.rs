@@ -358,7 +358,7 @@ const STEPS: &[Promise] = &[
         "§7.3 5",
         "the full pipeline",
         &[
-            "driver/src/faults/tests.rs: full_pipeline_injected_answers_and_failures_are_handled_like_real_ones",
+            "driver/src/faults/tests.rs: full_pipeline_injected_responses_and_failures_are_handled_like_real_ones",
         ],
     ),
     promise(

@@ -97,8 +97,8 @@ fn a_rule_applies_from_its_start_to_its_end_and_is_remembered() {
         let decision = set.decide(&READ, seconds(now));
         assert_eq!(status(&decision), expected, "at {now}");
         let report = &set.list(seconds(now))[0];
-        let spans = (starts.map(|s| HumanDuration(seconds(s))), ends.map(|s| HumanDuration(seconds(s))));
-        assert_eq!((report.state, (report.starts_in, report.ends_in)), (state, spans), "at {now}");
+        let times = (starts.map(|s| HumanDuration(seconds(s))), ends.map(|s| HumanDuration(seconds(s))));
+        assert_eq!((report.state, (report.starts_in, report.ends_in)), (state, times), "at {now}");
     }
     assert_eq!(set.list(seconds(200))[0].hits, 2);
     assert!(set.remove("fault-1") && set.list(seconds(200)).is_empty());
