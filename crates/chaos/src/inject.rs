@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use emulator::faults::{ConnectionEffect, DownMode, Rule};
+use faults::{ConnectionEffect, FaultRule};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
@@ -178,36 +178,13 @@ fn id(fault: usize, rule: usize) -> String {
     format!("chaos-{fault}-{rule}")
 }
 
-/// The fault rules that a scheduled fault consists of.
-fn rules(fault: &ScheduledFault, write_region: &str, database: &str) -> Vec<Rule> {
+/// The rules of a scheduled fault, with the regions and the database of this run.
+fn rules(fault: &ScheduledFault, write_region: &str, database: &str) -> Vec<FaultRule> {
     let mut rules = match &fault.kind {
-        FaultKind::DownMode(DownMode::BlackHole) => vec![Rule::connection(ConnectionEffect::BlackHole)],
-        FaultKind::DownMode(DownMode::Unavailable) => vec![Rule::answer(503, 0)],
-        FaultKind::DownMode(_) => vec![Rule::connection(ConnectionEffect::Refuse)],
-        FaultKind::Slow(delay) => vec![Rule::delay(*delay)],
-        FaultKind::Drain => vec![Rule::answer(403, 1008)],
+        FaultKind::Rules(rules) => rules.rules.clone(),
         FaultKind::Failover { outage: true } => {
-            return vec![Rule::connection(ConnectionEffect::Refuse).in_region(write_region)];
+            return vec![FaultRule::connection(ConnectionEffect::Refuse).in_region(write_region)];
         }
-        FaultKind::Partition { range, status, sub_status } => {
-            let mut rule = Rule::answer(*status, *sub_status);
-            rule.filter.database = Some(database.to_owned());
-            rule.filter.partition_key_range = *range;
-            vec![rule]
-        }
-        FaultKind::Storm { share, retry_after } => {
-            vec![Rule::answer(429, 3200).retry_after(*retry_after).share(*share)]
-        }
-        FaultKind::Reset { share } => {
-            // Half of the resets come before the request is executed; of the other requests as many come after.
-            let before = share / 2.0;
-            let after = before / (1.0 - before);
-            vec![
-                Rule::connection(ConnectionEffect::CloseBefore).share(before),
-                Rule::connection(ConnectionEffect::CloseAfter).share(after),
-            ]
-        }
-        FaultKind::Rule(rule) => vec![Rule::clone(rule)],
         FaultKind::Failover { outage: false } | FaultKind::Splits { .. } | FaultKind::Lag(_) => {
             return Vec::new();
         }
@@ -215,6 +192,10 @@ fn rules(fault: &ScheduledFault, write_region: &str, database: &str) -> Vec<Rule
     for rule in &mut rules {
         if rule.filter.regions.is_empty() {
             rule.filter.regions.clone_from(&fault.regions);
+        }
+        // A physical partition belongs to the container of this run, unless the rule names another database.
+        if rule.filter.partition_key_range.is_some() && rule.filter.database.is_none() {
+            rule.filter.database = Some(database.to_owned());
         }
     }
     rules

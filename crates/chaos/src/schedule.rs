@@ -161,15 +161,18 @@ fn resolve_regions(
     }
 }
 
-/// The kind of a fault, with a partition chosen if the scenario leaves it open.
+/// The kind of a fault, with a physical partition chosen if the scenario leaves it open.
 fn resolve_kind(kind: &FaultKind, scenario: &Scenario, seed: u64) -> FaultKind {
-    match kind {
-        FaultKind::Partition { range: None, status, sub_status } => {
-            let range = rng_for(seed, "range").u32(0..scenario.partitions);
-            FaultKind::Partition { range: Some(range), status: *status, sub_status: *sub_status }
+    let mut kind = kind.clone();
+    if let FaultKind::Rules(rules) = &mut kind
+        && rules.any_partition
+    {
+        let range = rng_for(seed, "range").u32(0..scenario.partitions);
+        for rule in &mut rules.rules {
+            rule.filter.partition_key_range = Some(range);
         }
-        other => other.clone(),
     }
+    kind
 }
 
 #[cfg(test)]
@@ -193,7 +196,7 @@ mod tests {
         let (mut digests, mut ranges, mut regions) = (Vec::new(), Vec::new(), Vec::new());
         for seed in 0..50 {
             let schedule = of(seed);
-            let bad = schedule.faults.iter().find(|fault| matches!(fault.kind, FaultKind::Partition { .. }));
+            let bad = schedule.faults.iter().find(|fault| fault.kind.name() == "bad partition");
             let bad = bad.expect("it is there");
             assert!(bad.begins >= Duration::from_secs(1) && bad.begins <= Duration::from_secs(2));
             assert!(schedule.faults.is_sorted_by_key(|fault| fault.begins));

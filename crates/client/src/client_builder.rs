@@ -1,12 +1,14 @@
 //! Creates clients: from a connection string, a key or a credential, with options or without.
 
-use driver::transport::HttpClientConfig;
 use std::sync::Arc;
 use std::time::Duration;
 
 use azure_core::credentials::TokenCredential;
 use driver::ShardingConfig;
+#[cfg(feature = "fault-injection")]
+use driver::faults::{FaultInjectingHttpClientFactory, FaultInjector};
 use driver::options::{DriverOptions, EnvironmentOptions, OperationOptions, RegionOptions, TimeoutOptions};
+use driver::transport::{HttpClientConfig, TransportFactory};
 use driver::{Account, CosmosRuntime, Error, ErrorKind};
 use perihelion_http::pool::PoolConfig;
 use perihelion_http::{BuildError, ClientBuilder};
@@ -73,6 +75,8 @@ pub struct CosmosClientBuilder {
     options: DriverOptions,
     sharding: Option<ShardingConfig>,
     application: Option<String>,
+    #[cfg(feature = "fault-injection")]
+    faults: Option<FaultInjector>,
 }
 
 impl CosmosClientBuilder {
@@ -94,6 +98,8 @@ impl CosmosClientBuilder {
             options: DriverOptions::new(),
             sharding: None,
             application: None,
+            #[cfg(feature = "fault-injection")]
+            faults: None,
         }
     }
 
@@ -153,14 +159,28 @@ impl CosmosClientBuilder {
         self
     }
 
+    /// Makes requests fail as the rules of `faults` say, now and later. For tests of applications; see
+    /// [`faults`](crate::faults). Feature `fault-injection`.
+    #[cfg(feature = "fault-injection")]
+    pub fn faults(mut self, faults: &FaultInjector) -> Self {
+        self.faults = Some(faults.clone());
+        self
+    }
+
     /// Builds the client. Sends nothing; an invalid option is an error that names it.
     pub fn build(self) -> Result<CosmosClient> {
         let clients = self
             .http
             .and_then(HttpClients::new)
             .map_err(|error| Error::new(ErrorKind::Configuration, error.to_string()).with_source(error))?;
+        let clients: Arc<dyn TransportFactory> = Arc::new(clients);
+        #[cfg(feature = "fault-injection")]
+        let clients = match self.faults {
+            Some(faults) => Arc::new(FaultInjectingHttpClientFactory::new(clients, faults)),
+            None => clients,
+        };
         let environment = EnvironmentOptions::of_process()?;
-        let mut runtime = CosmosRuntime::builder(Arc::new(clients)).with_environment(environment);
+        let mut runtime = CosmosRuntime::builder(clients).with_environment(environment);
         if let Some(sharding) = self.sharding {
             runtime = runtime.with_sharding(sharding);
         }

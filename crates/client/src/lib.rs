@@ -134,6 +134,37 @@ pub mod connections {
     pub use perihelion_http::{Client, ClientBuilder};
 }
 
+/// Fault injection, for tests of applications: requests of a client fail by rules. Feature `fault-injection`.
+///
+/// The rules are those of the local account (`peri fault`) and of `peri chaos`, in Rust, JSON or TOML. They
+/// apply to the client's connections, so they work with every account. The layers above retry, fail over and
+/// report as they would in production.
+///
+/// ```
+/// use perihelion::faults::{ConnectionEffect, FaultInjector, FaultRule, OperationKind};
+/// use perihelion::{Account, CosmosClient};
+///
+/// let faults = FaultInjector::new(42);
+/// let account = Account::from_connection_string("AccountEndpoint=http://localhost:8081/;AccountKey=a2V5")?;
+/// let client = CosmosClient::builder(account).faults(&faults).build()?;
+///
+/// // Three creates in ten are carried out, and their responses lost.
+/// let lost = FaultRule::connection(ConnectionEffect::CloseAfter).on(OperationKind::Create).share(0.3);
+/// faults.add(lost.named("lost"))?;
+/// // … use the client …
+/// println!("{:?} creates were lost", faults.hits("lost"));
+/// faults.clear();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[cfg(feature = "fault-injection")]
+pub mod faults {
+    pub use driver::faults::{
+        ConnectionEffect, Delay, DelayPercentiles, DelayRange, Delayed, DistributionShape, FAULT_HEADER,
+        FaultEffect, FaultInjector, FaultRule, HumanDuration, InvalidRule, OperationKind, Probability,
+        RequestFilter, ResourceKind, RuleReport, RuleState, Schedule,
+    };
+}
+
 /// The parts of [`ContainerProperties`]: indexing, unique keys, conflict resolution and other policies.
 pub mod policies {
     pub use protocol::container::{

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clock::Clock;
 use engine::account::Account;
 
-use crate::faults::{FaultSet, Faults, PortControl};
+use crate::faults::{AccountFaults, Faults, PortControl};
 use crate::request_log::RequestLog;
 
 /// An account, the faults that are injected into its requests, and the log of those requests. Clones
@@ -14,26 +14,26 @@ use crate::request_log::RequestLog;
 pub struct HostedAccount {
     /// The engine's account: regions, databases, containers, items.
     pub account: Arc<Account>,
-    pub(crate) fault_set: Arc<FaultSet>,
+    pub(crate) account_faults: Arc<AccountFaults>,
     pub(crate) request_log: Arc<RequestLog>,
 }
 
 impl HostedAccount {
-    /// Hosts `account` without any fault. `seed` seeds the random draws of faults that are injected later.
+    /// Hosts `account` without any fault. `seed` seeds the random numbers of faults that are injected later.
     pub fn new(account: Account, seed: u64) -> HostedAccount {
         let account = Arc::new(account);
-        let fault_set = Arc::new(FaultSet::new(Arc::clone(&account.regions), seed));
-        HostedAccount { account, fault_set, request_log: Arc::default() }
+        let account_faults = Arc::new(AccountFaults::new(Arc::clone(&account.regions), seed));
+        HostedAccount { account, account_faults, request_log: Arc::default() }
     }
 
     /// The faults of this account when it is used without sockets. Rules about ports have no effect.
     pub fn faults_without_ports(&self, clock: &Clock) -> Faults {
-        let ports = PortControl::new(Arc::clone(&self.fault_set), clock.clone(), Vec::new());
+        let ports = PortControl::new(Arc::clone(&self.account_faults), clock.clone(), Vec::new());
         self.faults(Arc::new(ports), clock.clone())
     }
 
     /// The faults of this account, which also apply to `ports`.
     pub(crate) fn faults(&self, ports: Arc<PortControl>, clock: Clock) -> Faults {
-        Faults::new(Arc::clone(&self.account), Arc::clone(&self.fault_set), ports, clock)
+        Faults::new(Arc::clone(&self.account), Arc::clone(&self.account_faults), ports, clock)
     }
 }

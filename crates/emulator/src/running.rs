@@ -58,7 +58,8 @@ impl Emulator {
         };
         let regions: Vec<Server> = region_listeners.into_iter().zip(0..).map(serve).collect();
         let ports = regions.iter().map(Server::server_port).collect();
-        let ports = Arc::new(PortControl::new(Arc::clone(&hosted.fault_set), config.clock.clone(), ports));
+        let ports = PortControl::new(Arc::clone(&hosted.account_faults), config.clock.clone(), ports);
+        let ports = Arc::new(ports);
         let port_control_task = PortControlTask::start(Arc::clone(&ports));
         let faults = hosted.faults(ports, config.clock.clone());
         let control = Control {

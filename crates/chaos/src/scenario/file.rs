@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use emulator::clock::HumanDuration;
-use emulator::faults::Rule;
+use faults::{
+    Applier, ConnectionEffect, DownMode, FaultEffect, FaultRule, Probability, RegionFault, RequestFilter,
+};
 use serde::Deserialize;
 
-use super::{Expectation, Fault, FaultKind, RegionSelector, Scenario, WriteRegions};
+use super::{Expectation, Fault, FaultKind, FaultRules, RegionSelector, Scenario, WriteRegions};
 use crate::duration::DurationRange;
 use crate::invalid_scenario::InvalidScenario;
 use crate::workload::Workload;
@@ -29,14 +31,14 @@ struct ScenarioFile {
     fault: Vec<FaultEntry>,
 }
 
-/// A fault in a file. One type for all kinds, so that an error can name a property that does not apply.
+/// A fault in a file. One type for rules and all kinds, so that an error can name a property that does not apply.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct FaultEntry {
-    kind: String,
+    kind: Option<String>,
     at: DurationRange,
     #[serde(rename = "for")]
-    lasting: DurationRange,
+    duration: DurationRange,
     region: Option<String>,
     #[serde(rename = "as")]
     how: Option<String>,
@@ -49,10 +51,23 @@ struct FaultEntry {
     range: Option<u32>,
     status: Option<u16>,
     sub_status: Option<u32>,
-    rule: Option<Rule>,
+    rule: Option<FaultRule>,
+    // The properties of a rule, in the spelling of rules.
+    id: Option<String>,
+    #[serde(rename = "match")]
+    filter: Option<RequestFilter>,
+    skip: Option<u64>,
+    #[serde(rename = "everyNth")]
+    every_nth: Option<u64>,
+    count: Option<u64>,
+    after: Option<HumanDuration>,
+    effect: Option<FaultEffect>,
     #[serde(default)]
     expect: Expectation,
 }
+
+/// The properties of a fault without a kind, which is a rule, besides those that all faults have.
+const RULE_PROPERTIES: &[&str] = &["id", "match", "share", "skip", "everyNth", "count", "effect"];
 
 /// The properties of each kind of fault, besides those that all kinds have.
 const KINDS: &[(&str, &[&str])] = &[
@@ -88,7 +103,7 @@ pub(super) fn read(name: &str, text: &str) -> Result<Scenario, InvalidScenario> 
         partitions: file.partitions.unwrap_or(PARTITIONS_DEFAULT),
         lag: file.lag,
         workload: file.load,
-        calm: file.calm.map_or(CALM_DEFAULT, |span| span.0),
+        calm: file.calm.map_or(CALM_DEFAULT, |duration| duration.0),
         faults: faults.collect::<Result<_, _>>()?,
         regions,
     })
@@ -97,7 +112,7 @@ pub(super) fn read(name: &str, text: &str) -> Result<Scenario, InvalidScenario> 
 impl FaultEntry {
     fn read(self, regions: &[String]) -> Result<Fault, InvalidScenario> {
         self.check_properties()?;
-        if self.lasting.from.is_zero() {
+        if self.duration.from.is_zero() {
             return Err(InvalidScenario::new("a fault of zero duration does nothing; set a longer 'for'"));
         }
         let region = region_selector(self.region.as_deref(), regions)?;
@@ -105,18 +120,29 @@ impl FaultEntry {
         if region == RegionSelector::All && matches!(kind, FaultKind::Failover { .. }) {
             return Err(InvalidScenario::new("a failover needs one region; name it, or use 'any'"));
         }
-        Ok(Fault { kind, region, at: self.at, duration: self.lasting, expect: self.expect })
+        if let FaultKind::Rules(FaultRules { rules, .. }) = &kind {
+            rules.iter().try_for_each(|rule| check_rule(rule, regions))?;
+        }
+        Ok(Fault { kind, region, at: self.at, duration: self.duration, expect: self.expect })
     }
 
     /// Fails if there is a property that only faults of other kinds have.
     fn check_properties(&self) -> Result<(), InvalidScenario> {
-        let Some((_, properties)) = KINDS.iter().find(|(kind, _)| *kind == self.kind) else {
-            let known: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
-            return Err(InvalidScenario::new(format!(
-                "'{}' is not a kind of fault; there are {}",
-                self.kind,
-                known.join(", ")
-            )));
+        if self.after.is_some() {
+            return Err(InvalidScenario::new("'after' is a property of rules alone; use 'at' in a scenario"));
+        }
+        let properties = match &self.kind {
+            None => RULE_PROPERTIES,
+            Some(name) => match KINDS.iter().find(|(kind, _)| kind == name) {
+                Some((_, properties)) => properties,
+                None => {
+                    let known: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
+                    return Err(InvalidScenario::new(format!(
+                        "'{name}' is not a kind of fault; there are {}, and rules without a kind",
+                        known.join(", ")
+                    )));
+                }
+            },
         };
         let present = [
             ("as", self.how.is_some()),
@@ -130,54 +156,112 @@ impl FaultEntry {
             ("status", self.status.is_some()),
             ("sub-status", self.sub_status.is_some()),
             ("rule", self.rule.is_some()),
+            ("id", self.id.is_some()),
+            ("match", self.filter.is_some()),
+            ("skip", self.skip.is_some()),
+            ("everyNth", self.every_nth.is_some()),
+            ("count", self.count.is_some()),
+            ("effect", self.effect.is_some()),
         ];
         match present.iter().find(|(property, is_present)| *is_present && !properties.contains(property)) {
-            Some((property, _)) => {
-                let message = format!("'{property}' does not apply to a fault of kind '{}'", self.kind);
-                Err(InvalidScenario::new(message))
-            }
+            Some((property, _)) => Err(InvalidScenario::new(match &self.kind {
+                Some(kind) => format!("'{property}' does not apply to a fault of kind '{kind}'"),
+                None => {
+                    format!("'{property}' does not apply to a rule; it has {}", RULE_PROPERTIES.join(", "))
+                }
+            })),
             None => Ok(()),
         }
     }
 
     fn fault_kind(&self) -> Result<FaultKind, InvalidScenario> {
-        let missing = |property: &str| {
-            InvalidScenario::new(format!("a fault of kind '{}' needs '{property}'", self.kind))
-        };
+        let Some(kind) = self.kind.as_deref() else { return self.rule_kind() };
+        let missing =
+            |property: &str| InvalidScenario::new(format!("a fault of kind '{kind}' needs '{property}'"));
         let bad = |error: String| InvalidScenario::new(error);
-        let share = |default: f64| match self.share.unwrap_or(default) {
-            share if share > 0.0 && share <= 1.0 => Ok(share),
-            share => Err(InvalidScenario::new(format!(
-                "the share {share} is invalid; use more than 0 and at most 1"
-            ))),
-        };
+        let by = || self.by.as_deref().ok_or_else(|| missing("by"));
         let millis = Duration::from_millis;
-        Ok(match self.kind.as_str() {
-            "down" => FaultKind::DownMode(self.how.as_deref().unwrap_or("refused").parse().map_err(bad)?),
-            "slow" => FaultKind::Slow(self.by.as_deref().ok_or_else(|| missing("by"))?.parse().map_err(bad)?),
-            "lag" => FaultKind::Lag(self.by.as_deref().ok_or_else(|| missing("by"))?.parse().map_err(bad)?),
-            "drain" => FaultKind::Drain,
+        let region_fault =
+            |name: &str, fault: RegionFault| rules_kind(name, vec![FaultRule::new(fault.effect())]);
+        Ok(match kind {
+            "down" => {
+                let mode = self.how.as_deref().unwrap_or("refused").parse().map_err(bad)?;
+                let name = match mode {
+                    DownMode::BlackHole => "black hole",
+                    DownMode::Unavailable => "503",
+                    _ => "down",
+                };
+                region_fault(name, RegionFault::Down(mode))
+            }
+            "slow" => region_fault("slow", RegionFault::Slow(by()?.parse().map_err(bad)?)),
+            "drain" => region_fault("drain", RegionFault::Drain),
+            "storm" => {
+                let retry_after = self.retry_after.map_or(millis(20), |duration| duration.0);
+                let mut rule = FaultRule::throttle(retry_after);
+                rule.probability = self.share.map(Probability);
+                rules_kind("throttle storm", vec![rule])
+            }
+            "partition" => {
+                let mut rule = FaultRule::status(self.status.unwrap_or(503), self.sub_status.unwrap_or(0));
+                rule.filter.partition_key_range = self.range;
+                FaultKind::Rules(FaultRules {
+                    name: "bad partition".to_owned(),
+                    rules: vec![rule],
+                    any_partition: self.range.is_none(),
+                })
+            }
+            "reset" => rules_kind("resets", resets(self.share.unwrap_or(0.5))?),
+            "lag" => FaultKind::Lag(by()?.parse().map_err(bad)?),
             "failover" => FaultKind::Failover { outage: self.outage.unwrap_or(false) },
-            "partition" => FaultKind::Partition {
-                range: self.range,
-                status: self.status.unwrap_or(503),
-                sub_status: self.sub_status.unwrap_or(0),
-            },
-            "storm" => FaultKind::Storm {
-                share: share(1.0)?,
-                retry_after: self.retry_after.map_or(millis(20), |span| span.0),
-            },
             "splits" => {
-                let every = self.every.map_or(millis(500), |span| span.0);
+                let every = self.every.map_or(millis(500), |duration| duration.0);
                 if every < millis(10) {
                     return Err(InvalidScenario::new("'every' is at least 10ms"));
                 }
-                FaultKind::Splits { every, hold: self.hold.map_or(Duration::ZERO, |span| span.0) }
+                FaultKind::Splits { every, hold: self.hold.map_or(Duration::ZERO, |duration| duration.0) }
             }
-            "reset" => FaultKind::Reset { share: share(0.5)? },
-            _ => FaultKind::Rule(Box::new(self.rule.clone().ok_or_else(|| missing("rule"))?)),
+            _ => rules_kind("rule", vec![self.rule.clone().ok_or_else(|| missing("rule"))?]),
         })
     }
+
+    /// The kind of a fault that is a rule: it has the rule's properties and no kind.
+    fn rule_kind(&self) -> Result<FaultKind, InvalidScenario> {
+        let Some(effect) = self.effect.clone() else {
+            return Err(InvalidScenario::new("a fault needs an 'effect', as a rule has it, or a 'kind'"));
+        };
+        let mut rule = FaultRule::new(effect);
+        rule.id.clone_from(&self.id);
+        rule.filter = self.filter.clone().unwrap_or_default();
+        rule.probability = self.share.map(Probability);
+        rule.schedule.skip = self.skip;
+        rule.schedule.every_nth = self.every_nth;
+        rule.schedule.hits_max = self.count;
+        // An id has no spaces; a report shows words.
+        Ok(rules_kind(&self.id.as_deref().unwrap_or("rule").replace('-', " "), vec![rule]))
+    }
+}
+
+fn rules_kind(name: &str, rules: Vec<FaultRule>) -> FaultKind {
+    FaultKind::Rules(FaultRules { name: name.to_owned(), rules, any_partition: false })
+}
+
+/// Rules that close the connections of a share of the requests: half of them before the operation, half after it.
+fn resets(share: f64) -> Result<Vec<FaultRule>, InvalidScenario> {
+    let close = |connection, share| FaultRule::connection(connection).share(share);
+    // Checked as a whole: half of an invalid share may be valid.
+    let whole = close(ConnectionEffect::CloseBefore, share);
+    whole.validate().map_err(|error| InvalidScenario::new(error.to_string()))?;
+    let before = share / 2.0;
+    // The second rule sees only the requests that the first one did not hit.
+    let after = before / (1.0 - before);
+    Ok(vec![close(ConnectionEffect::CloseBefore, before), close(ConnectionEffect::CloseAfter, after)])
+}
+
+/// Rejects a rule that contradicts itself, that the account cannot apply, or whose regions do not exist.
+fn check_rule(rule: &FaultRule, regions: &[String]) -> Result<(), InvalidScenario> {
+    let checked = rule.validate().and_then(|()| rule.supported_by(Applier::Account));
+    checked.map_err(|error| InvalidScenario::new(error.to_string()))?;
+    rule.filter.regions.iter().try_for_each(|name| region_selector(Some(name), regions).map(drop))
 }
 
 fn region_selector(property: Option<&str>, regions: &[String]) -> Result<RegionSelector, InvalidScenario> {

@@ -1,7 +1,7 @@
 //! A scenario: the account, the workload and the faults of a chaos run, read from a TOML file. Pure.
 //!
 //! Input: TOML. Output: a [`Scenario`] that was checked, or an error that says what is wrong and where. What a fault does
-//! is its [`FaultKind`]. Times and regions that the file leaves open are chosen later, by the seed (`schedule`).
+//! is its [`FaultKind`], mostly [rules](FaultRule) in the form that the account and the driver take. Times and regions that the file leaves open are chosen later, by the seed (`schedule`).
 
 mod file;
 
@@ -9,7 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use emulator::clock::HumanDuration;
-use emulator::faults::{Delay, DownMode, Rule};
+use faults::FaultRule;
 use serde::{Deserialize, Serialize};
 
 use crate::duration::DurationRange;
@@ -79,32 +79,12 @@ pub struct Fault {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// The region cannot be reached.
-    DownMode(DownMode),
-    /// Every request to the region is delayed.
-    Slow(Delay),
-    /// The region is being removed from the account.
-    Drain,
+    /// Fault rules are in force.
+    Rules(FaultRules),
     /// The region becomes the write region; at the end the former write region becomes it again.
     Failover {
         /// Whether the former write region is down during the fault.
         outage: bool,
-    },
-    /// One physical partition is unavailable in the region.
-    Partition {
-        /// The id of the partition key range; chosen by the seed if it is missing.
-        range: Option<u32>,
-        /// The status of its responses.
-        status: u16,
-        /// The sub-status of its responses.
-        sub_status: u32,
-    },
-    /// Requests to the region are throttled.
-    Storm {
-        /// The share of requests that are throttled, more than 0 and at most 1.
-        share: f64,
-        /// The wait that the responses ask for.
-        retry_after: Duration,
     },
     /// Partitions split, one after the other.
     Splits {
@@ -113,34 +93,31 @@ pub enum FaultKind {
         /// How long requests for a range are held before it is split.
         hold: Duration,
     },
-    /// Connections are reset: half of them before the request is executed, half after.
-    Reset {
-        /// The share of requests whose connection is reset.
-        share: f64,
-    },
     /// Replication to the region takes this long.
     Lag(DurationRange),
-    /// Any fault rule of the account; the region of the fault is added if the rule has none.
-    Rule(Box<Rule>),
+}
+
+/// The fault rules that are in force during one fault.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct FaultRules {
+    /// The name of the fault in reports.
+    pub name: String,
+    /// The rules, in the order in which they are added. Rules without a region get the region of the fault.
+    pub rules: Vec<FaultRule>,
+    /// Whether the rules are about one physical partition that the seed chooses.
+    pub any_partition: bool,
 }
 
 impl FaultKind {
     /// A short name for reports.
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
-            FaultKind::DownMode(DownMode::BlackHole) => "black hole",
-            FaultKind::DownMode(DownMode::Unavailable) => "503",
-            FaultKind::DownMode(_) => "down",
-            FaultKind::Slow(_) => "slow",
-            FaultKind::Drain => "drain",
+            FaultKind::Rules(rules) => &rules.name,
             FaultKind::Failover { outage: false } => "failover",
             FaultKind::Failover { outage: true } => "outage and failover",
-            FaultKind::Partition { .. } => "bad partition",
-            FaultKind::Storm { .. } => "throttle storm",
             FaultKind::Splits { .. } => "splits",
-            FaultKind::Reset { .. } => "resets",
             FaultKind::Lag(_) => "lag",
-            FaultKind::Rule(_) => "rule",
         }
     }
 }
@@ -243,40 +220,82 @@ mod tests {
         assert_eq!((scenario.name.as_str(), scenario.regions.len(), scenario.partitions), ("mine", 3, 4));
         assert_eq!((scenario.writes, scenario.workload), (vec![WriteRegions::One], Workload::default()));
         let fault = &scenario.faults[0];
-        assert_eq!((&fault.kind, &fault.region), (&FaultKind::Drain, &RegionSelector::Any));
+        assert_eq!((fault.kind.name(), &fault.region), ("drain", &RegionSelector::Any));
         assert_eq!(fault.duration.to_string(), "1s..3s");
         assert_eq!(fault.expect, Expectation::default());
+    }
+
+    /// The kind of the only fault of a scenario.
+    fn kind_of(properties: &str) -> FaultKind {
+        let text = format!("[[fault]]\nat = '1s'\nfor = '1s'\nregion = 'eastus'\n{properties}");
+        let scenario = Scenario::read("x", &text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(scenario.faults[0].region, RegionSelector::Named("East US".to_owned()));
+        scenario.faults[0].kind.clone()
+    }
+
+    #[test]
+    fn a_fault_is_a_rule_as_the_account_and_the_driver_take_it() {
+        let json = br#"{"match": {"operations": ["read"], "container": "carts"}, "share": 0.5, "skip": 2, "count": 9,
+                        "effect": {"status": 429, "subStatus": 3200, "retryAfter": "20ms"}}"#;
+        let rule = FaultRule::from_json(json).expect("a rule");
+        let flat = kind_of(
+            "share = 0.5\nskip = 2\ncount = 9\nmatch = { operations = ['read'], container = 'carts' }\n\
+             effect = { status = 429, subStatus = 3200, retryAfter = '20ms' }",
+        );
+        let as_table = kind_of(
+            "kind = 'rule'\nrule = { share = 0.5, skip = 2, count = 9, match = { operations = ['read'], \
+             container = 'carts' }, effect = { status = 429, subStatus = 3200, retryAfter = '20ms' } }",
+        );
+        for kind in [flat, as_table] {
+            let FaultKind::Rules(rules) = &kind else { panic!("{kind:?}") };
+            assert_eq!((kind.name(), &rules.rules[..]), ("rule", &[rule.clone()][..]));
+        }
+        assert_eq!(
+            kind_of("id = 'busy-region'\neveryNth = 2\neffect = { status = 503 }").name(),
+            "busy region"
+        );
     }
 
     #[test]
     fn every_kind_of_fault_is_read_with_its_properties() {
         let second = Duration::from_secs(1);
-        for (text, kind) in [
-            ("kind = 'down'", FaultKind::DownMode(DownMode::Refused)),
-            ("kind = 'down'\nas = 'black-hole'", FaultKind::DownMode(DownMode::BlackHole)),
-            ("kind = 'slow'\nby = '1s'", FaultKind::Slow(second.into())),
-            ("kind = 'failover'\noutage = true", FaultKind::Failover { outage: true }),
+        for (text, name, json) in [
+            ("kind = 'down'", "down", r#"[{"effect":{"connection":"refuse"}}]"#),
+            ("kind = 'down'\nas = 'black-hole'", "black hole", r#"[{"effect":{"connection":"blackHole"}}]"#),
+            ("kind = 'down'\nas = '503'", "503", r#"[{"effect":{"status":503}}]"#),
+            ("kind = 'slow'\nby = '1s'", "slow", r#"[{"effect":{"delay":"1s"}}]"#),
+            ("kind = 'drain'", "drain", r#"[{"effect":{"status":403,"subStatus":1008}}]"#),
             (
                 "kind = 'partition'\nrange = 2\nstatus = 410\nsub-status = 1002",
-                FaultKind::Partition { range: Some(2), status: 410, sub_status: 1002 },
+                "bad partition",
+                r#"[{"match":{"partitionKeyRange":2},"effect":{"status":410,"subStatus":1002}}]"#,
             ),
             (
                 "kind = 'storm'\nshare = 0.5\nretry-after = '1s'",
-                FaultKind::Storm { share: 0.5, retry_after: second },
+                "throttle storm",
+                r#"[{"share":0.5,"effect":{"status":429,"subStatus":3200,"retryAfter":"1s"}}]"#,
             ),
-            ("kind = 'splits'\nevery = '1s'", FaultKind::Splits { every: second, hold: Duration::ZERO }),
-            ("kind = 'reset'", FaultKind::Reset { share: 0.5 }),
-            ("kind = 'lag'\nby = '1s'", FaultKind::Lag(DurationRange::always(second))),
             (
-                "kind = 'rule'\nrule = { effect = { status = 503 } }",
-                FaultKind::Rule(Box::new(Rule::from_json(br#"{"effect":{"status":503}}"#).expect("a rule"))),
+                "kind = 'reset'",
+                "resets",
+                r#"[{"share":0.25,"effect":{"connection":"closeBefore"}},
+                    {"share":0.3333333333333333,"effect":{"connection":"closeAfter"}}]"#,
             ),
+            ("kind = 'rule'\nrule = { effect = { status = 503 } }", "rule", r#"[{"effect":{"status":503}}]"#),
         ] {
-            let text = format!("[[fault]]\nat = '1s'\nfor = '1s'\nregion = 'eastus'\n{text}");
-            let scenario = Scenario::read("x", &text).unwrap_or_else(|error| panic!("{text}: {error}"));
-            assert_eq!(scenario.faults[0].kind, kind);
-            assert_eq!(scenario.faults[0].region, RegionSelector::Named("East US".to_owned()));
+            let rules: Vec<FaultRule> = serde_json::from_str(json).expect("rules");
+            let expected = FaultRules { name: name.to_owned(), rules, any_partition: false };
+            assert_eq!(kind_of(text), FaultKind::Rules(expected), "{text}");
         }
+        for (text, expected) in [
+            ("kind = 'failover'\noutage = true", FaultKind::Failover { outage: true }),
+            ("kind = 'splits'\nevery = '1s'", FaultKind::Splits { every: second, hold: Duration::ZERO }),
+            ("kind = 'lag'\nby = '1s'", FaultKind::Lag(DurationRange::always(second))),
+        ] {
+            assert_eq!(kind_of(text), expected);
+        }
+        let FaultKind::Rules(rules) = kind_of("kind = 'partition'") else { panic!("rules") };
+        assert!(rules.any_partition, "the seed chooses");
     }
 
     #[test]
@@ -298,6 +317,15 @@ mod tests {
             (fault("kind = 'down'\nas = 'tired'"), "tired"),
             (fault("kind = 'reset'\nshare = 1.5"), "1.5"),
             (fault("kind = 'rule'"), "needs 'rule'"),
+            (fault(""), "'effect'"),
+            (fault("effect = {}"), "effect is missing"),
+            (fault("id = 'two words'\neffect = { status = 503 }"), "two words"),
+            (fault("effect = { status = 200 }"), "200"),
+            (fault("effect = { status = 503 }\nafter = '1s'"), "use 'at'"),
+            (fault("effect = { status = 503 }\nby = '1s'"), "'by' does not apply"),
+            (fault("kind = 'drain'\neffect = { status = 503 }"), "'effect' does not apply"),
+            (fault("effect = { connection = 'failBeforeSending' }"), "'closeBefore'"),
+            (fault("effect = { status = 503 }\nmatch = { regions = ['Mars'] }"), "West US"),
             (fault("kind = 'down'\nregion = 'Mars'"), "West US"),
             (fault("kind = 'splits'\nevery = '1ms'"), "10ms"),
             (fault("kind = 'failover'\nregion = 'all'"), "one region"),

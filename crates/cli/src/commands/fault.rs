@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use control_client::escape;
-use emulator::faults::{ConnectionEffect, Delayed, Effect, Rule};
+use emulator::faults::{ConnectionEffect, Delayed, FaultEffect, FaultRule, Probability};
 use serde_json::{Value, json};
 
 use crate::arguments::{CloseTime, Fault, FaultAction, RequestFilter};
@@ -66,8 +66,8 @@ fn read(file: &str) -> Result<Value, CommandError> {
 }
 
 /// The rule of the command line. Commands that add no rule give one without effect.
-fn rule(action: &FaultAction) -> Rule {
-    let mut effect = Effect::default();
+fn rule(action: &FaultAction) -> FaultRule {
+    let mut effect = FaultEffect::default();
     let filter = match action {
         FaultAction::Status { status, sub_status, retry_after, message, delay, filter } => {
             effect.status = Some(*status);
@@ -79,7 +79,7 @@ fn rule(action: &FaultAction) -> Rule {
         }
         FaultAction::Delay { delay, delay_response, filter } => {
             effect.delay = Some(*delay);
-            effect.delayed = if *delay_response { Delayed::Answer } else { Delayed::Request };
+            effect.delayed = if *delay_response { Delayed::Response } else { Delayed::Request };
             filter
         }
         FaultAction::Close { when, delay, filter } => {
@@ -102,19 +102,19 @@ fn rule(action: &FaultAction) -> Rule {
         | FaultAction::Add { .. }
         | FaultAction::Rm { .. }
         | FaultAction::Clear
-        | FaultAction::Seed { .. } => return Rule::with(effect),
+        | FaultAction::Seed { .. } => return FaultRule::new(effect),
     };
-    with_filter(Rule::with(effect), filter)
+    with_filter(FaultRule::new(effect), filter)
 }
 
 /// Adds the filter and the schedule of the command line to a rule.
-fn with_filter(mut rule: Rule, requests: &RequestFilter) -> Rule {
+fn with_filter(mut rule: FaultRule, requests: &RequestFilter) -> FaultRule {
     rule.id.clone_from(&requests.id);
-    rule.share = requests.share;
-    rule.every_nth = requests.every_nth;
-    rule.count = requests.count;
-    rule.after = requests.after;
-    rule.lasting = requests.duration;
+    rule.probability = requests.share.map(Probability);
+    rule.schedule.every_nth = requests.every_nth;
+    rule.schedule.hits_max = requests.count;
+    rule.schedule.start_after = requests.after;
+    rule.schedule.duration = requests.duration;
     let filter = &mut rule.filter;
     filter.operations.clone_from(&requests.operations);
     filter.resources.clone_from(&requests.resources);

@@ -22,6 +22,8 @@ mod follow_changes;
 #[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/hierarchical_keys.rs"]
 mod hierarchical_keys;
+#[path = "../../examples/inject_faults.rs"]
+mod inject_faults;
 #[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/optimistic_update.rs"]
 mod optimistic_update;
@@ -109,6 +111,11 @@ fn run_the_readme_program() {
 #[test]
 fn the_example_two_regions_runs() {
     two_regions::main().expect("reads and writes go on");
+}
+
+#[test]
+fn the_example_inject_faults_runs() {
+    inject_faults::main().expect("the application handles its faults");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod bad_input;
 mod canned_server;
 mod credential;
 mod examples;
+mod faults;
 mod feeds;
 mod items;
 mod options;

@@ -1,6 +1,6 @@
 //! Options of a client: trusted certificates, connections, warm-up.
 
-use emulator::faults::{OperationKind, Rule};
+use emulator::faults::{FaultRule, OperationKind};
 use futures::TryStreamExt;
 use perihelion::connections::ShardingConfig;
 use perihelion::{Account, CosmosClient, ErrorKind};
@@ -60,7 +60,7 @@ async fn after_a_warm_up_the_first_operation_reads_no_metadata() {
     let client = CosmosClient::from_connection_string(&account.running.connection_string()).expect("valid");
     let orders = client.database("shop").container("orders");
     client.warm_up(&[&orders]).await.expect("warmed up");
-    account.running.faults().add(Rule::answer(400, 0).on(OperationKind::Metadata)).expect("a rule");
+    account.running.faults().add(FaultRule::status(400, 0).on(OperationKind::Metadata)).expect("a rule");
     let read = orders.read_item::<Order>("ada", "1").await.expect("read");
     assert!(read.activity_id().is_some_and(|id| !id.is_empty()));
     assert_eq!(read.diagnostics().attempts().len(), 1);

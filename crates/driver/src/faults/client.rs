@@ -1,23 +1,26 @@
-//! The client that asks the rules first, and the factory that puts it in front of every other.
+//! The transport that evaluates the rules before it sends, and the factory that wraps every other transport.
 
-use crate::transport::{HttpClientConfig, Transport, TransportFactory, TransportRequest};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use azure_core::http::Url;
-use azure_core::http::headers::Headers;
+use azure_core::http::headers::{HeaderName, Headers};
+use faults::{ConnectionEffect, FAULT_HEADER, FaultDecision, FaultEffect};
 use futures::future::BoxFuture;
 use perihelion_http::trace::{self, RequestTrace, Sent, Step};
 use perihelion_http::{Error, ErrorKind};
 use protocol::headers as names;
-use protocol::status::{Status, SubStatus};
+use protocol::status::Status;
+use serde_json::json;
 
 use super::FaultInjector;
-use super::condition::Seen;
-use super::reaction::{Outcome, Reaction};
+use super::attributes::SentRequest;
 use crate::routing::Endpoint;
-use crate::transport::TransportResponse;
+use crate::transport::{HttpClientConfig, Transport, TransportFactory, TransportRequest, TransportResponse};
+
+/// The message of injected responses and errors.
+const INJECTED: &str = "a fault was injected into this request";
 
 /// Puts a [`FaultInjectingHttpClient`] in front of every client that another factory makes.
 #[derive(Debug)]
@@ -36,66 +39,109 @@ impl FaultInjectingHttpClientFactory {
 
 impl TransportFactory for FaultInjectingHttpClientFactory {
     fn create(&self, config: &HttpClientConfig) -> Arc<dyn Transport> {
-        let number = self.created.fetch_add(1, Ordering::Relaxed);
-        let (faults, patience) = (self.faults.clone(), config.request_timeout);
+        // Relaxed: every client gets a number of its own, and nothing else depends on it.
+        let shard = self.created.fetch_add(1, Ordering::Relaxed);
+        let (faults, request_timeout) = (self.faults.clone(), config.request_timeout);
         let inner = self.inner.create(config);
-        Arc::new(FaultInjectingHttpClient { inner, faults, number, patience })
+        Arc::new(FaultInjectingHttpClient { inner, faults, shard, request_timeout })
     }
 
     fn endpoint_in_use(&self, endpoint: &Endpoint) {
-        self.faults.region_is(endpoint.authority(), endpoint.region());
+        self.faults.set_region(endpoint.authority(), endpoint.region());
         self.inner.endpoint_in_use(endpoint);
     }
 }
 
-/// A client that asks the rules before it hands a request on.
+/// A client that evaluates the rules before it sends a request.
 #[derive(Debug)]
 pub struct FaultInjectingHttpClient {
     inner: Arc<dyn Transport>,
     faults: FaultInjector,
-    number: u64,
-    /// How long a timeout takes where nobody set a deadline.
-    patience: Duration,
+    /// The number of this client, which rules call the shard.
+    shard: u64,
+    /// How long a timeout takes where the request has no deadline.
+    request_timeout: Duration,
 }
 
 impl FaultInjectingHttpClient {
     async fn execute(&self, request: &TransportRequest<'_>) -> azure_core::Result<TransportResponse> {
-        let authority = request.authority();
-        let region = self.faults.region_of(&authority);
-        let clock = self.faults.clock();
-        let reaction = Seen::of(request, &authority, region, self.number)
-            .and_then(|seen| self.faults.reaction(&seen, clock.now()));
-        let Some(Reaction { delay, outcome }) = reaction else {
+        if !self.faults.has_rules() {
             return self.inner.send(request).await;
-        };
-        if !delay.is_zero() {
+        }
+        let authority = request.authority();
+        let decision = self.decide(request, &authority);
+        if !decision.request_delay.is_zero() {
             let reporter = trace::start_trace();
             reporter.report(&RequestTrace::started());
-            clock.sleep(delay).await;
+            self.faults.clock().sleep(decision.request_delay).await;
         }
-        match outcome {
-            Outcome::PassOn => self.inner.send(request).await,
-            Outcome::Answer { status, sub_status, retry_after } => {
+        let result = match decision.effect.as_deref() {
+            Some(effect) => self.inject(effect, &decision, request, &authority).await,
+            None => self.inner.send(request).await,
+        };
+        if !decision.response_delay.is_zero() {
+            self.faults.clock().sleep(decision.response_delay).await;
+        }
+        result
+    }
+
+    fn decide(&self, request: &TransportRequest<'_>, authority: &str) -> FaultDecision {
+        let sent = SentRequest::read(request);
+        let region = self.faults.region_of(authority);
+        self.faults.decide(&sent.attributes(
+            authority,
+            region.as_ref().map(|region| region.as_str()),
+            self.shard,
+        ))
+    }
+
+    /// Responds in the service's place, or breaks the connection.
+    async fn inject(
+        &self,
+        effect: &FaultEffect,
+        decision: &FaultDecision,
+        request: &TransportRequest<'_>,
+        authority: &str,
+    ) -> azure_core::Result<TransportResponse> {
+        match effect.connection {
+            None if effect.status.is_some() => {
                 report(Sent::Sent, None);
-                Ok(answer(status, sub_status, retry_after))
+                Ok(response(effect, decision))
             }
-            Outcome::ConnectionErrorBeforeSending => {
-                Err(failure(ErrorKind::Unreachable, &authority, report(Sent::NotSent, Some(Step::Connect))))
+            Some(ConnectionEffect::FailBeforeSending) => {
+                let record = report(Sent::NotSent, Some(Step::Connect));
+                Err(failure(ErrorKind::Unreachable, authority, record))
             }
-            Outcome::ConnectionErrorAfterSending => {
-                // Up to the last byte, so that the service is done with it for certain.
-                self.inner.send(request).await?;
-                Err(failure(ErrorKind::Closed, &authority, report(Sent::Sent, Some(Step::FirstByte))))
-            }
-            Outcome::Timeout => {
+            Some(ConnectionEffect::CloseBefore) => {
                 let record = report(Sent::Sent, Some(Step::FirstByte));
-                match trace::request_options().deadline {
-                    Some(deadline) => clock.sleep_until(deadline).await,
-                    None => clock.sleep(self.patience).await,
-                }
-                Err(failure(ErrorKind::TimedOut, &authority, record))
+                Err(failure(ErrorKind::Closed, authority, record))
             }
+            Some(ConnectionEffect::CloseAfter) => {
+                // The response is read to its end, so that the operation has been carried out for certain.
+                self.inner.send(request).await?;
+                let record = report(Sent::Sent, Some(Step::FirstByte));
+                Err(failure(ErrorKind::Closed, authority, record))
+            }
+            Some(ConnectionEffect::Stall) => {
+                if effect.status.is_none() {
+                    self.inner.send(request).await?;
+                }
+                Err(self.time_out(Step::Body, authority).await)
+            }
+            Some(ConnectionEffect::Timeout) => Err(self.time_out(Step::FirstByte, authority).await),
+            // Rules with effects that the driver does not have are rejected when they are added.
+            Some(_) | None => self.inner.send(request).await,
         }
+    }
+
+    /// Waits for the deadline of the request in this step.
+    async fn time_out(&self, step: Step, authority: &str) -> azure_core::Error {
+        let record = report(Sent::Sent, Some(step));
+        match trace::request_options().deadline {
+            Some(deadline) => self.faults.clock().sleep_until(deadline).await,
+            None => self.faults.clock().sleep(self.request_timeout).await,
+        }
+        failure(ErrorKind::TimedOut, authority, record)
     }
 }
 
@@ -112,7 +158,7 @@ impl Transport for FaultInjectingHttpClient {
     }
 }
 
-/// Says what "happened" to whoever observes the request.
+/// Reports what an injected failure did to the request to the scope that observes it.
 fn report(sent: Sent, failed: Option<Step>) -> RequestTrace {
     let reporter = trace::start_trace();
     let mut record = RequestTrace::started();
@@ -122,17 +168,26 @@ fn report(sent: Sent, failed: Option<Step>) -> RequestTrace {
 }
 
 fn failure(kind: ErrorKind, authority: &str, record: RequestTrace) -> azure_core::Error {
-    Error::new(kind, authority, record).with_source("a fault rule says so").into()
+    Error::new(kind, authority, record).with_source(INJECTED).into()
 }
 
-fn answer(status: Status, sub_status: SubStatus, retry_after: Option<Duration>) -> TransportResponse {
+/// The response of a rule, which names the rule.
+fn response(effect: &FaultEffect, decision: &FaultDecision) -> TransportResponse {
+    let status = Status(effect.status.unwrap_or(Status::SERVICE_UNAVAILABLE.0));
     let mut headers = Headers::new();
-    if !sub_status.is_none() {
+    for (name, value) in &effect.headers {
+        headers.insert(HeaderName::from(name.to_ascii_lowercase()), value.clone());
+    }
+    if let Some(sub_status) = effect.sub_status {
         headers.insert(names::SUB_STATUS, sub_status.to_string());
     }
-    if let Some(wait) = retry_after {
+    if let Some(wait) = effect.response_retry_after() {
         headers.insert(names::RETRY_AFTER_MS, wait.as_millis().to_string());
     }
-    let body = format!(r#"{{"code":"{}","message":"a fault rule says so"}}"#, status.code_name());
+    if let Some(rule) = decision.rules.last() {
+        headers.insert(FAULT_HEADER, rule.to_string());
+    }
+    let message = effect.message.as_deref().unwrap_or(INJECTED);
+    let body = json!({"code": status.code_name(), "message": message}).to_string();
     TransportResponse::new(status, headers.into(), body.into())
 }

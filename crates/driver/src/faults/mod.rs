@@ -1,146 +1,139 @@
-//! What goes wrong on purpose: rules that make requests fail below sharding. Feature `fault-injection`.
+//! Fault injection in the driver: rules that make requests fail below sharding. Feature `fault-injection`.
 //!
-//! A [`FaultInjectingHttpClientFactory`] wraps the real factory, so that every shard's client asks the rules
-//! first. Above it nothing knows: an injected failure counts against its shard, is retried, fails over and
-//! shows in diagnostics like a real one.
+//! The rules are those of the crate `faults`, which the local account and `peri chaos` take too, as JSON, TOML or Rust.
+//! A [`FaultInjectingHttpClientFactory`] wraps the real factory, so that every shard's client evaluates the rules
+//! before it sends. The layers above do not know: an injected failure counts against its shard, is retried, fails over
+//! and shows in diagnostics like a real one.
 //!
 //! ```
-//! use perihelion_driver::OperationKind;
-//! use perihelion_driver::faults::{FaultCondition, FaultInjector, FaultRule, Reaction};
+//! use perihelion_driver::faults::{FaultInjector, FaultRule, OperationKind};
 //!
 //! let faults = FaultInjector::new(42);
-//! faults.add(
-//!     FaultRule::new("west is full", Reaction::answer(503))
-//!         .when(FaultCondition::any().operation(OperationKind::Read).region("West US"))
-//!         .hits_max(3),
-//! );
-//! assert_eq!(faults.hits("west is full"), Some(0));
-//! assert!(faults.remove("west is full"));
+//! let full = FaultRule::status(503, 0).named("west-is-full").on(OperationKind::Read).in_region("West US").times(3);
+//! faults.add(full)?;
+//! faults.add(FaultRule::from_json(br#"{"id": "lost", "share": 0.1, "effect": {"connection": "closeAfter"}}"#)?)?;
+//! assert_eq!(faults.hits("west-is-full"), Some(0));
+//! assert!(faults.remove("lost"));
+//!
+//! // What only the account can do is an error.
+//! let refuse = FaultRule::from_json(br#"{"effect": {"connection": "refuse"}}"#)?;
+//! assert!(faults.add(refuse).unwrap_err().to_string().contains("failBeforeSending"));
+//! # Ok::<(), perihelion_driver::faults::InvalidRule>(())
 //! ```
 
+mod attributes;
 mod client;
-mod condition;
-mod reaction;
-mod rule;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Instant;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use ::faults::{Applier, FaultSet};
+pub use ::faults::{
+    ConnectionEffect, Delay, DelayPercentiles, DelayRange, Delayed, DistributionShape, FAULT_HEADER,
+    FaultDecision, FaultEffect, FaultRule, HumanDuration, InvalidRule, OperationKind, Probability,
+    RequestAttributes, RequestFilter, ResourceKind, RuleReport, RuleState, Schedule,
+};
 
 pub use self::client::{FaultInjectingHttpClient, FaultInjectingHttpClientFactory};
-pub use self::condition::{FaultCondition, Seen};
-pub use self::reaction::{Outcome, Reaction};
-use self::rule::ActiveRule;
-pub use self::rule::FaultRule;
 use crate::clock::Clock;
 use crate::routing::Region;
 
-/// The rules in force. Cheap to clone; all clones are one.
+/// The rules that a driver obeys, and the time they go by. Cheap to clone; all clones share the rules.
 #[derive(Clone)]
-pub struct FaultInjector(Arc<Inner>);
+pub struct FaultInjector(Arc<Shared>);
 
-struct Inner {
-    rules: RwLock<Vec<Arc<ActiveRule>>>,
-    /// Which region is behind a host and port.
+struct Shared {
+    rules: FaultSet,
+    /// The region behind a host and port.
     regions: RwLock<HashMap<String, Region>>,
-    draws: AtomicU64,
     clock: Clock,
+    started: Instant,
 }
 
 impl FaultInjector {
-    /// No rules. Rules with a probability draw from `seed`: the same seed and the same requests, one after
-    /// the other, meet the same faults.
+    /// No rules. Probabilities and delays are decided by random numbers of `seed`: the same seed and the same
+    /// requests, one after the other, give the same faults.
     pub fn new(seed: u64) -> FaultInjector {
         FaultInjector::with_clock(seed, Clock::machine())
     }
 
-    /// The same, in another time.
+    /// No rules yet, and schedules that go by this clock.
     pub fn with_clock(seed: u64, clock: Clock) -> FaultInjector {
-        FaultInjector(Arc::new(Inner {
-            rules: RwLock::default(),
-            regions: RwLock::default(),
-            draws: AtomicU64::new(seed),
-            clock,
-        }))
+        let rules = FaultSet::new(Applier::Driver, seed);
+        let started = clock.now();
+        FaultInjector(Arc::new(Shared { rules, regions: RwLock::default(), clock, started }))
     }
 
-    /// Adds a rule, in place of one of the same name. Of several that match a request, the first decides.
-    pub fn add(&self, rule: FaultRule) {
-        let added = Arc::new(ActiveRule::new(rule, self.0.clock.now()));
-        let mut rules = self.write();
-        match rules.iter_mut().find(|known| known.name() == added.name()) {
-            Some(known) => *known = added,
-            None => rules.push(added),
-        }
+    /// Adds a rule, or replaces the one with the same id in its place. Returns the id.
+    ///
+    /// Delays of several rules add up; the first rule that responds or breaks the connection decides.
+    pub fn add(&self, rule: FaultRule) -> Result<String, InvalidRule> {
+        self.0.rules.add(rule, self.now())
     }
 
-    /// Ends a rule; `false` if there is none of this name. What it holds up goes on being held up.
-    pub fn remove(&self, name: &str) -> bool {
-        let mut rules = self.write();
-        let before = rules.len();
-        rules.retain(|rule| rule.name() != name);
-        rules.len() < before
+    /// Removes a rule; `false` if there is none with this id. Requests that it delays go on waiting.
+    pub fn remove(&self, id: &str) -> bool {
+        self.0.rules.remove(id)
     }
 
-    /// Ends all rules.
+    /// Removes all rules and the memory of those that ended.
     pub fn clear(&self) {
-        self.write().clear();
+        self.0.rules.clear(self.now());
     }
 
-    /// How many requests a rule has hit.
-    pub fn hits(&self, name: &str) -> Option<u64> {
-        self.read().iter().find(|rule| rule.name() == name).map(|rule| rule.hits())
+    /// Reports on every rule in force, then on those that ended, the last one first.
+    pub fn list(&self) -> Vec<RuleReport> {
+        self.0.rules.list(self.now())
     }
 
-    /// Says which region is behind a host and port (`host:port`). The driver does so by itself for every
-    /// endpoint it uses.
-    pub fn region_is(&self, authority: &str, region: &Region) {
-        let known = |regions: &HashMap<String, Region>| {
+    /// How many requests a rule has hit; none if there is no such rule.
+    pub fn hits(&self, id: &str) -> Option<u64> {
+        self.0.rules.report(id, self.now()).map(|report| report.hits)
+    }
+
+    /// Sets the region behind a host and port (`host:port`). The driver does so by itself for every endpoint
+    /// it uses.
+    pub fn set_region(&self, authority: &str, region: &Region) {
+        let is_known = |regions: &HashMap<String, Region>| {
             regions.get(authority).is_some_and(|known| known.as_str() == region.as_str())
         };
-        if !known(&self.0.regions.read().unwrap_or_else(PoisonError::into_inner)) {
+        if !is_known(&self.0.regions.read().unwrap_or_else(PoisonError::into_inner)) {
             let mut regions = self.0.regions.write().unwrap_or_else(PoisonError::into_inner);
             regions.insert(authority.to_owned(), region.clone());
         }
     }
 
+    /// The region behind a host and port, if it is known.
     fn region_of(&self, authority: &str) -> Option<Region> {
         self.0.regions.read().unwrap_or_else(PoisonError::into_inner).get(authority).cloned()
     }
 
-    /// What happens to a request: the reaction of the first rule that hits it.
-    fn reaction(&self, seen: &Seen<'_>, now: Instant) -> Option<Reaction> {
-        let rules = self.read();
-        rules.iter().find(|rule| rule.takes(seen, now, || self.draw())).map(|rule| rule.reaction().clone())
+    /// Whether any rule can apply to a request: one relaxed load.
+    fn has_rules(&self) -> bool {
+        self.0.rules.has_request_rules()
     }
 
-    /// A draw in `0.0..1.0`: splitmix64, so that a seed says everything.
-    fn draw(&self) -> f64 {
-        let x = self.0.draws.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-        let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((x ^ (x >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    /// Decides what happens to a request.
+    fn decide(&self, request: &RequestAttributes<'_>) -> FaultDecision {
+        self.0.rules.decide(request, self.now())
     }
 
     fn clock(&self) -> &Clock {
         &self.0.clock
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Vec<Arc<ActiveRule>>> {
-        self.0.rules.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Vec<Arc<ActiveRule>>> {
-        self.0.rules.write().unwrap_or_else(PoisonError::into_inner)
+    /// The time since the injector was made, which the schedules of rules go by.
+    fn now(&self) -> Duration {
+        self.0.clock.now().saturating_duration_since(self.0.started)
     }
 }
 
 impl fmt::Debug for FaultInjector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.read().iter().map(|rule| rule.name())).finish()
+        f.debug_list().entries(self.list().into_iter().filter_map(|report| report.rule.id)).finish()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use emulator::faults::{DownMode, OperationKind as Asked, Rule};
+use emulator::faults::{DownMode, FaultRule, OperationKind as Asked};
 use perihelion_driver::options::DriverOptions;
 use perihelion_driver::{Account, ErrorKind};
 use tokio::time::Instant;
@@ -124,7 +124,7 @@ async fn the_regions_that_are_known_tell_of_a_failover_while_the_accounts_own_en
 async fn a_slow_endpoint_is_not_waited_for_when_another_responds() {
     let test_account = TestAccount::start().await;
     run(&test_account.driver(), &test_account.create_item("a")).await.expect("made");
-    let slow = Rule::delay(Duration::from_secs(4)).on(Asked::Metadata).in_region(WEST);
+    let slow = FaultRule::delay(Duration::from_secs(4)).on(Asked::Metadata).in_region(WEST);
     test_account.running.faults().add(slow).expect("a rule");
     let driver = test_account.driver_of(&account_with(&test_account, &[NORTH]), without_hedging());
     #[expect(clippy::disallowed_methods, reason = "measures how long the call took")]

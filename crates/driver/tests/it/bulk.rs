@@ -5,12 +5,10 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use emulator::RequestUnitMode;
-use emulator::faults::{ConnectionEffect, OperationKind as Asked, Rule};
+use emulator::faults::{ConnectionEffect, FaultRule, OperationKind as Asked};
 use futures::{StreamExt, stream};
 use perihelion_driver::bulk::{BulkOperation, BulkOptions, BulkResult, BulkStream, BulkSummary};
-use perihelion_driver::faults::{
-    FaultCondition, FaultInjectingHttpClientFactory, FaultInjector, FaultRule, Outcome, Reaction,
-};
+use perihelion_driver::faults::{FaultInjectingHttpClientFactory, FaultInjector};
 use perihelion_driver::operation::{ContainerName, Operation, OperationKind, Target};
 use perihelion_driver::options::DriverOptions;
 use perihelion_driver::query::QueryOptions;
@@ -77,8 +75,9 @@ fn faulty(test_account: &TestAccount, faults: &FaultInjector) -> CosmosDriver {
     runtime.driver(&account, DriverOptions::new()).expect("valid")
 }
 
-fn batches() -> FaultCondition {
-    FaultCondition::any().operation(OperationKind::Batch).container("d", "c")
+/// Breaks the connections of a share of the batches.
+fn broken_batches(name: &str, connection: ConnectionEffect, share: f64) -> FaultRule {
+    FaultRule::connection(connection).named(name).on(Asked::Batch).in_container("d", "c").share(share)
 }
 
 #[tokio::test]
@@ -193,10 +192,10 @@ async fn lost_connections_lose_no_operation() {
     let test_account = TestAccount::start().await;
     let faults = FaultInjector::new(7);
     let driver = faulty(&test_account, &faults);
-    for (name, outcome) in
-        [("before", Outcome::ConnectionErrorBeforeSending), ("after", Outcome::ConnectionErrorAfterSending)]
+    for (name, connection) in
+        [("before", ConnectionEffect::FailBeforeSending), ("after", ConnectionEffect::CloseAfter)]
     {
-        faults.add(FaultRule::new(name, Reaction::from(outcome)).when(batches()).probability(0.15));
+        faults.add(broken_batches(name, connection, 0.15)).expect("a rule");
     }
     let (results, summary) =
         all(driver.bulk(&test_account.container, stream::iter(upserts(0..5000)), BulkOptions::new())).await;
@@ -205,8 +204,7 @@ async fn lost_connections_lose_no_operation() {
 
     // Creates are not repeated: what was lost is said to be undecided, and was made.
     faults.clear();
-    let lost = Reaction::from(Outcome::ConnectionErrorAfterSending);
-    faults.add(FaultRule::new("lost", lost).when(batches()).probability(0.3));
+    faults.add(broken_batches("lost", ConnectionEffect::CloseAfter, 0.3)).expect("a rule");
     let creates = (5000..8000).map(|number| Ok(BulkOperation::create(key(number), item(number))));
     let (results, summary) =
         all(driver.bulk(&test_account.container, stream::iter(creates), BulkOptions::new())).await;
@@ -242,7 +240,11 @@ async fn a_create_cannot_tell_its_own_item_from_that_of_another_client() {
                 .await
                 .expect("made");
         }
-        test_account.running.faults().add(Rule::connection(lost).on(Asked::Batch).times(1)).expect("a rule");
+        test_account
+            .running
+            .faults()
+            .add(FaultRule::connection(lost).on(Asked::Batch).times(1))
+            .expect("a rule");
         let create = BulkOperation::create(key(), body(id, mine)).repeatable();
         let (results, _) =
             all(driver.bulk(&test_account.container, stream::iter([Ok(create)]), BulkOptions::new())).await;

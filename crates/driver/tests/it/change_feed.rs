@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use emulator::faults::{OperationKind as Asked, Rule};
+use emulator::faults::{FaultRule, OperationKind as Asked};
 use perihelion_driver::change_feed::{
     ChangeFeed, ChangeFeedMode, ChangeFeedOptions, ChangeFeedStart, ServiceChanges,
 };
@@ -144,7 +144,7 @@ async fn pages_tell_where_their_requests_went_and_keep_the_last_of_them_only() {
     assert!(cost > 0.0 && cost < quiet.charge, "{cost} of {}", quiet.charge);
 
     run(&driver, &test_account.upsert("a", 1)).await.expect("written");
-    let sick = Rule::answer(503, 0).on(Asked::ChangeFeed).in_region(WEST);
+    let sick = FaultRule::status(503, 0).on(Asked::ChangeFeed).in_region(WEST);
     test_account.running.faults().add(sick).expect("a rule");
     let mut regions = Vec::new();
     loop {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use emulator::faults::{ConnectionEffect, DownMode, Rule};
+use emulator::faults::{ConnectionEffect, DownMode, FaultRule};
 use perihelion_driver::{CosmosDriver, ErrorKind};
 
 use crate::test_account::{EAST, NORTH, TestAccount, WEST, body, run, within};
@@ -90,7 +90,7 @@ async fn survive(multi_write: bool) {
     region(WEST).up().expect("up");
     rounds(&done, 3).await;
     // Half of the connections to it are lost.
-    let losing = Rule::connection(ConnectionEffect::CloseAfter).in_region(WEST).share(0.5);
+    let losing = FaultRule::connection(ConnectionEffect::CloseAfter).in_region(WEST).share(0.5);
     let losing = test_account.running.faults().add(losing).expect("a rule");
     rounds(&done, 5).await;
     test_account.running.faults().remove(&losing).expect("removed");

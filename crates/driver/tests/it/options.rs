@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use emulator::faults::{OperationKind as Asked, Rule};
+use emulator::faults::{FaultRule, OperationKind as Asked};
 use emulator::regions::Lag;
 use futures::future::join_all;
 use futures::{StreamExt, stream};
@@ -91,7 +91,11 @@ async fn sessions_that_are_not_tracked_are_not_asked_for() {
 async fn a_breaker_opens_after_the_configured_failures() {
     let test_account = TestAccount::start().await;
     run(&test_account.driver(), &test_account.create_item("a")).await.expect("made");
-    test_account.running.faults().add(Rule::answer(503, 0).on(Asked::Read).in_region(WEST)).expect("a rule");
+    test_account
+        .running
+        .faults()
+        .add(FaultRule::status(503, 0).on(Asked::Read).in_region(WEST))
+        .expect("a rule");
     for threshold in [1, 3] {
         let failures = NonZeroU32::new(threshold).expect("not zero");
         let breaker = CircuitBreakerOptions::new()
@@ -118,7 +122,11 @@ async fn no_more_second_attempts_run_at_a_time_than_may() {
     let driver = test_account.driver_with(DriverOptions::new().with_operation(options));
     run(&driver, &test_account.read("a")).await.expect("everything is known");
     // Slow everywhere, so that a second attempt keeps its place until long after all wanted one.
-    test_account.running.faults().add(Rule::delay(Duration::from_secs(2)).on(Asked::Read)).expect("a rule");
+    test_account
+        .running
+        .faults()
+        .add(FaultRule::delay(Duration::from_secs(2)).on(Asked::Read))
+        .expect("a rule");
     let reads =
         join_all((0..8).map(|_| async { run(&driver, &test_account.read("a")).await.expect("read") })).await;
     let hedges: u32 = reads.iter().map(|read| read.diagnostics().totals().hedges).sum();
@@ -130,7 +138,7 @@ async fn an_operation_that_a_partition_rejects_for_too_long_fails() {
     let test_account = TestAccount::start().await;
     let driver = test_account.driver_with(without_hedging());
     driver.warm_up(std::slice::from_ref(&test_account.container)).await.expect("known");
-    test_account.running.faults().add(Rule::answer(429, 3200).on(Asked::Batch)).expect("a rule");
+    test_account.running.faults().add(FaultRule::status(429, 3200).on(Asked::Batch)).expect("a rule");
     let operation = BulkOperation::upsert(PartitionKey::single("a"), item("a", 1));
     let options = BulkOptions::new().with_retry_for(Duration::from_millis(300));
     let results: Vec<_> =

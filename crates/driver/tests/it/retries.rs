@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use azure_core::credentials::{AccessToken, TokenCredential, TokenRequestOptions};
 use azure_core::time::OffsetDateTime;
-use emulator::faults::{ConnectionEffect, OperationKind as Asked, Rule};
+use emulator::faults::{ConnectionEffect, FaultRule, OperationKind as Asked};
 use perihelion_driver::Response;
 use perihelion_driver::diagnostics::{AttemptRecord, Diagnostics};
 use perihelion_driver::operation::{Operation, OperationKind, Scope, Target};
@@ -276,7 +276,7 @@ impl Scenario {
         run(&test_account.driver(), &test_account.upsert("a", 1)).await.expect("written");
         if fault == Fault::RefuseConnection {
             // No connection is kept: on one that is open, a request would be sent and lost.
-            let rule = Rule::connection(ConnectionEffect::GoAway).named("last");
+            let rule = FaultRule::connection(ConnectionEffect::GoAway).named("last");
             test_account.running.faults().add(rule).expect("a rule");
         }
         let scenario = Scenario { test_account, server: None, driver, here: preferred[0], token };
@@ -318,19 +318,19 @@ impl Scenario {
         };
         let rule = match fault {
             Fault::Response(429, 3200) if times.is_none() => {
-                Rule::answer(429, 3200).retry_after(Duration::from_millis(1)).on(asked)
+                FaultRule::status(429, 3200).retry_after(Duration::from_millis(1)).on(asked)
             }
             // The transport waits for a while by itself; that it comes to an end is what is asked here.
             Fault::Response(429, 3200) => {
-                Rule::answer(429, 3200).retry_after(Duration::from_millis(1)).on(asked).times(10)
+                FaultRule::status(429, 3200).retry_after(Duration::from_millis(1)).on(asked).times(10)
             }
             Fault::Response(status, sub_status) => {
-                let rule = Rule::answer(status, sub_status).on(asked);
-                times.into_iter().fold(rule, Rule::times)
+                let rule = FaultRule::status(status, sub_status).on(asked);
+                times.into_iter().fold(rule, FaultRule::times)
             }
-            Fault::RefuseConnection => Rule::connection(ConnectionEffect::Refuse),
-            Fault::Close(effect) => Rule::connection(effect).on(asked),
-            Fault::Slow => Rule::delay(Duration::from_secs(60)).on(asked),
+            Fault::RefuseConnection => FaultRule::connection(ConnectionEffect::Refuse),
+            Fault::Close(effect) => FaultRule::connection(effect).on(asked),
+            Fault::Slow => FaultRule::delay(Duration::from_secs(60)).on(asked),
             Fault::NoToken => return self.token.0.store(false, Ordering::Release),
             Fault::TooLong => {
                 let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", usize::MAX >> 8);

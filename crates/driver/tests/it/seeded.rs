@@ -10,14 +10,13 @@ use std::time::Duration;
 
 use perihelion_driver::change_feed::{ChangeFeedOptions, ChangeFeedStart};
 use perihelion_driver::faults::{
-    FaultCondition, FaultInjectingHttpClientFactory, FaultInjector, FaultRule, Outcome, Reaction,
+    ConnectionEffect, FaultInjectingHttpClientFactory, FaultInjector, FaultRule, OperationKind,
 };
 use perihelion_driver::operation::Operation;
 use perihelion_driver::options::DriverOptions;
 use perihelion_driver::query::QueryOptions;
-use perihelion_driver::{Account, CosmosDriver, CosmosRuntime, OperationKind};
+use perihelion_driver::{Account, CosmosDriver, CosmosRuntime};
 use protocol::partition::PartitionKey;
-use protocol::status::SubStatus;
 use serde_json::Value;
 
 use crate::change_feed::drain;
@@ -99,19 +98,18 @@ fn query(rng: &mut Random) -> (String, bool) {
 /// A driver whose requests of this kind fail at random, each way as often as the others, about one in four.
 fn unlucky(test_account: &TestAccount, seed: u64, kind: OperationKind) -> (CosmosDriver, FaultInjector) {
     let faults = FaultInjector::new(seed);
-    for (name, reaction) in [
-        ("503", Reaction::answer(503)),
-        ("500", Reaction::answer(500)),
-        ("408", Reaction::answer(408)),
-        ("429", Reaction::throttle(Duration::from_millis(1))),
-        ("429/3092", Reaction::answer_with(429, SubStatus::SYSTEM_RESOURCE_UNAVAILABLE)),
-        ("410/1007", Reaction::answer_with(410, SubStatus(1007))),
-        ("404/1002", Reaction::answer_with(404, SubStatus::READ_SESSION_NOT_AVAILABLE)),
-        ("unreachable", Reaction::from(Outcome::ConnectionErrorBeforeSending)),
-        ("lost", Reaction::from(Outcome::ConnectionErrorAfterSending)),
+    for (name, rule) in [
+        ("503", FaultRule::status(503, 0)),
+        ("500", FaultRule::status(500, 0)),
+        ("408", FaultRule::status(408, 0)),
+        ("429", FaultRule::throttle(Duration::from_millis(1))),
+        ("429-3092", FaultRule::status(429, 3092)),
+        ("410-1007", FaultRule::status(410, 1007)),
+        ("404-1002", FaultRule::status(404, 1002)),
+        ("unreachable", FaultRule::connection(ConnectionEffect::FailBeforeSending)),
+        ("lost", FaultRule::connection(ConnectionEffect::CloseAfter)),
     ] {
-        let condition = FaultCondition::any().operation(kind).container("d", "c");
-        faults.add(FaultRule::new(name, reaction).when(condition).probability(0.03));
+        faults.add(rule.named(name).on(kind).in_container("d", "c").share(0.03)).expect("a rule");
     }
     let clients = FaultInjectingHttpClientFactory::new(Arc::new(Clients), faults.clone());
     let runtime = CosmosRuntime::builder(Arc::new(clients)).build().expect("valid");
@@ -120,10 +118,7 @@ fn unlucky(test_account: &TestAccount, seed: u64, kind: OperationKind) -> (Cosmo
 }
 
 fn hits(faults: &FaultInjector) -> u64 {
-    ["503", "500", "408", "429", "429/3092", "410/1007", "404/1002", "unreachable", "lost"]
-        .iter()
-        .filter_map(|name| faults.hits(name))
-        .sum()
+    faults.list().iter().map(|report| report.hits).sum()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -168,7 +163,7 @@ async fn random_change_feeds_tell_under_faults_what_they_tell_without() {
         let mut rng = random_source(seed ^ 0xFEED);
         let test_account = TestAccount::start_with(|config| config.partitions = NonZeroU32::new(2)).await;
         let writer = test_account.driver();
-        let (driver, faults) = unlucky(&test_account, seed, OperationKind::ReadFeed);
+        let (driver, faults) = unlucky(&test_account, seed, OperationKind::ChangeFeed);
         let options = ChangeFeedOptions::new().with_start(ChangeFeedStart::Beginning);
         let mut feeds = Vec::new();
         for driver in [&driver, &writer] {

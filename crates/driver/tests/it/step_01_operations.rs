@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use emulator::faults::{ConnectionEffect, OperationKind as Asked, Rule};
+use emulator::faults::{ConnectionEffect, FaultRule, OperationKind as Asked};
 use perihelion_driver::ErrorKind;
 use perihelion_driver::operation::{Operation, Precondition};
 use protocol::partition::PartitionKey;
@@ -80,13 +80,13 @@ async fn a_throttle_storm_is_waited_out_in_the_region_that_throttles() {
     let test_account = TestAccount::start().await;
     let driver = test_account.driver_with(without_hedging());
     run(&driver, &test_account.create_item("a")).await.expect("made");
-    let storm = Rule::answer(429, 3200).retry_after(Duration::from_millis(10)).in_region(WEST).times(3);
+    let storm = FaultRule::status(429, 3200).retry_after(Duration::from_millis(10)).in_region(WEST).times(3);
     test_account.running.faults().add(storm).expect("a rule");
     let read = run(&driver, &test_account.read("a")).await.expect("read in the end");
     assert_eq!(regions(&read), [WEST; 4]);
     assert_eq!(read.diagnostics().totals().throttled, 3);
     // One that does not end is the caller's.
-    let storm = Rule::answer(429, 3200).retry_after(Duration::from_millis(1)).in_region(WEST);
+    let storm = FaultRule::status(429, 3200).retry_after(Duration::from_millis(1)).in_region(WEST);
     test_account.running.faults().add(storm).expect("a rule");
     let error = run(&driver, &test_account.read("a")).await.expect_err("throttled");
     assert_eq!(error.kind(), ErrorKind::Throttled);
@@ -98,7 +98,7 @@ async fn a_write_whose_response_is_lost_is_undecided_and_was_done_once() {
     let test_account = TestAccount::start().await;
     let driver = test_account.driver();
     run(&driver, &test_account.create_item("warm")).await.expect("made");
-    let rule = Rule::connection(ConnectionEffect::CloseAfter).on(Asked::Create).times(1);
+    let rule = FaultRule::connection(ConnectionEffect::CloseAfter).on(Asked::Create).times(1);
     test_account.running.faults().add(rule).expect("a rule");
     let error = run(&driver, &test_account.create_item("a")).await.expect_err("undecided");
     assert_eq!(error.kind(), ErrorKind::Undecided, "{error}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use emulator::faults::{ConnectionEffect, DownMode, OperationKind as Asked, Rule};
+use emulator::faults::{ConnectionEffect, DownMode, FaultRule, OperationKind as Asked};
 use perihelion_driver::options::OperationOptions;
 
 use crate::test_account::{EAST, TestAccount, WEST, body, regions, run, within, without_hedging};
@@ -71,16 +71,16 @@ async fn no_operation_outlives_its_deadline_whatever_the_regions_do() {
     let test_account = TestAccount::start().await;
     let driver = test_account.driver();
     run(&driver, &test_account.create_item("a")).await.expect("made");
-    let everywhere = |rule: Rule| rule.on(Asked::Read).on(Asked::Write);
+    let everywhere = |rule: FaultRule| rule.on(Asked::Read).on(Asked::Write);
     for (name, rule) in [
-        ("slow", Rule::delay(Duration::from_secs(60))),
-        ("503", Rule::answer(503, 0)),
-        ("403/3", Rule::answer(403, 3)),
-        ("449", Rule::answer(449, 0)),
-        ("429", Rule::answer(429, 3200).retry_after(Duration::from_secs(30))),
-        ("404/1002", Rule::answer(404, 1002)),
-        ("410/1007", Rule::answer(410, 1007)),
-        ("closed", Rule::connection(ConnectionEffect::CloseBefore)),
+        ("slow", FaultRule::delay(Duration::from_secs(60))),
+        ("503", FaultRule::status(503, 0)),
+        ("403/3", FaultRule::status(403, 3)),
+        ("449", FaultRule::status(449, 0)),
+        ("429", FaultRule::status(429, 3200).retry_after(Duration::from_secs(30))),
+        ("404/1002", FaultRule::status(404, 1002)),
+        ("410/1007", FaultRule::status(410, 1007)),
+        ("closed", FaultRule::connection(ConnectionEffect::CloseBefore)),
     ] {
         let id = test_account.running.faults().add(everywhere(rule)).expect(name);
         for operation in [test_account.read("a"), test_account.upsert("a", 2)] {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use emulator::faults::{OperationKind as Asked, Rule};
+use emulator::faults::{FaultRule, OperationKind as Asked};
 use emulator::regions::Lag;
 use perihelion_driver::diagnostics::metrics::{BreakerGauge, SeriesKey, SeriesSnapshot};
 use protocol::status::Status;
@@ -33,7 +33,7 @@ async fn a_partition_that_is_bad_in_one_region_is_left_alone_there_and_comes_bac
         run(&driver, &test_account.create_item(id)).await.expect("made");
     }
     let bad = 1;
-    let mut rule = Rule::answer(503, 0).in_region(WEST);
+    let mut rule = FaultRule::status(503, 0).in_region(WEST);
     rule.filter.partition_key_range = Some(bad);
     let rule = test_account.running.faults().add(rule).expect("a rule");
     let mut faults = 0;
@@ -112,7 +112,7 @@ async fn a_partition_that_cannot_be_written_in_its_region_is_written_where_the_s
     let driver = test_account.driver_with(without_hedging());
     let made = run(&driver, &test_account.create_item("a")).await.expect("made");
     let range = made.diagnostics().attempts()[0].range.expect("known").0;
-    for rule in [Rule::answer(503, 0), Rule::answer(429, 3092), Rule::answer(410, 0)] {
+    for rule in [FaultRule::status(503, 0), FaultRule::status(429, 3092), FaultRule::status(410, 0)] {
         let mut rule = rule.on(Asked::Write).in_region(WEST);
         rule.filter.partition_key_range = Some(range);
         let id = test_account.running.faults().add(rule).expect("a rule");

@@ -3,7 +3,7 @@
 use perihelion_driver::diagnostics::ExecutionContext;
 use std::time::Duration;
 
-use emulator::faults::{DownMode, OperationKind as Asked, Rule};
+use emulator::faults::{DownMode, FaultRule, OperationKind as Asked};
 use perihelion_driver::ErrorKind;
 use perihelion_driver::options::{DriverOptions, HedgingOptions, HedgingThreshold, OperationOptions};
 use protocol::status::Status;
@@ -25,7 +25,11 @@ fn contexts(response: &perihelion_driver::Response) -> Vec<ExecutionContext> {
 
 /// Makes reads in a region wait.
 fn slow_reads(test_account: &TestAccount, region: &str, wait: Duration) {
-    test_account.running.faults().add(Rule::delay(wait).on(Asked::Read).in_region(region)).expect("a rule");
+    test_account
+        .running
+        .faults()
+        .add(FaultRule::delay(wait).on(Asked::Read).in_region(region))
+        .expect("a rule");
 }
 
 #[tokio::test]
@@ -49,7 +53,7 @@ async fn when_both_hedged_attempts_fail_a_third_region_is_tried() {
     let driver = racing(&test_account);
     run(&driver, &test_account.create_item("a")).await.expect("made");
     for region in [WEST, EAST] {
-        let late = Rule::answer(503, 0).delayed_by(Duration::from_millis(300)).on(Asked::Read);
+        let late = FaultRule::status(503, 0).delayed_by(Duration::from_millis(300)).on(Asked::Read);
         test_account.running.faults().add(late.in_region(region)).expect("a rule");
     }
     let read = run(&driver, &test_account.read("a")).await.expect("read");
@@ -64,7 +68,7 @@ async fn writes_are_raced_only_where_several_regions_take_them() {
         let test_account = TestAccount::start_with(|config| config.multi_write = multi_write).await;
         let driver = racing(&test_account);
         run(&driver, &test_account.create_item("a")).await.expect("made");
-        let slow = Rule::delay(Duration::from_millis(700)).on(Asked::Create).in_region(WEST);
+        let slow = FaultRule::delay(Duration::from_millis(700)).on(Asked::Create).in_region(WEST);
         test_account.running.faults().add(slow).expect("a rule");
         let made = run(&driver, &test_account.create_item("b")).await.expect("made").diagnostics().totals();
         assert_eq!(made.hedges, u32::from(multi_write));
@@ -113,7 +117,10 @@ async fn a_hedged_create_that_finds_its_own_item_is_a_success() {
         .driver_with(DriverOptions::new().with_operation(OperationOptions::new().with_hedging(hedging)));
     run(&driver, &test_account.create_item("warm")).await.expect("made");
     // The first region does it at once and says so late; without lag the second one knows by then.
-    let late = Rule::delay(Duration::from_millis(700)).holding_the_answer().on(Asked::Create).in_region(WEST);
+    let late = FaultRule::delay(Duration::from_millis(700))
+        .delaying_the_response()
+        .on(Asked::Create)
+        .in_region(WEST);
     test_account.running.faults().add(late).expect("a rule");
     for number in 0..3 {
         let id = format!("item-{number}");
@@ -164,8 +171,10 @@ async fn hedged_writes_are_done_once_and_do_not_conflict_with_themselves() {
             operation
         };
         // The first region does it at once and says so late; without lag the second one knows by then.
-        let late =
-            Rule::delay(Duration::from_millis(700)).holding_the_answer().on(Asked::Write).in_region(WEST);
+        let late = FaultRule::delay(Duration::from_millis(700))
+            .delaying_the_response()
+            .on(Asked::Write)
+            .in_region(WEST);
         let rule = test_account.running.faults().add(late).expect("a rule");
         let done = run(&driver, &operation).await.unwrap_or_else(|error| panic!("{name}: {error}"));
         test_account.running.faults().remove(&rule).expect("removed");
@@ -188,7 +197,7 @@ async fn the_duplicate_of_a_hedged_write_that_arrives_late_changes_nothing() {
     let test_account = TestAccount::start_multi_write().await;
     let (driver, west) = (racing(&test_account), test_account.driver_preferring(&[WEST]));
     let slow = || {
-        let rule = Rule::delay(Duration::from_secs(15)).on(Asked::Write).in_region(WEST);
+        let rule = FaultRule::delay(Duration::from_secs(15)).on(Asked::Write).in_region(WEST);
         test_account.running.faults().add(rule).expect("a rule")
     };
     let made = run(&driver, &test_account.upsert("b", 1)).await.expect("written");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use emulator::faults::{OperationKind as Op, Rule};
+use emulator::faults::{FaultRule, OperationKind as Op};
 use futures::future::join_all;
 use perihelion_http::trace::{ConnectionId, Protocol, Reuse};
 
@@ -20,7 +20,7 @@ async fn sixty_four_requests_at_once_take_several_connections_and_dropping_them_
     let first = read(&secure.driver, &operation).await.expect("read");
     assert_eq!(exchange(&first).protocol, Some(Protocol::Http2));
 
-    test_account.running.faults().add(Rule::delay(LONG).on(Op::Read).named("hold")).expect("a rule");
+    test_account.running.faults().add(FaultRule::delay(LONG).on(Op::Read).named("hold")).expect("a rule");
     {
         let reads = join_all((0..64).map(|_| read(&secure.driver, &operation)));
         let all_held = test_account.running.faults().wait_for_delayed_requests(64);
@@ -49,7 +49,7 @@ async fn the_requests_of_a_burst_share_connections() {
     run(&secure.driver, &test_account.create_item("a")).await.expect("made");
     let operation = test_account.read("a");
     let wait = Duration::from_millis(200);
-    test_account.running.faults().add(Rule::delay(wait).on(Op::Read).named("slow")).expect("a rule");
+    test_account.running.faults().add(FaultRule::delay(wait).on(Op::Read).named("slow")).expect("a rule");
     let responses = join_all((0..64).map(|_| read(&secure.driver, &operation))).await;
     let mut per_connection: BTreeMap<ConnectionId, usize> = BTreeMap::new();
     for response in responses {
@@ -69,7 +69,7 @@ async fn a_shard_is_connected_before_it_is_needed() {
     let operation = test_account.read("a");
     let first = read(&secure.driver, &operation).await.expect("read");
     assert_eq!(secure.shards(&first), 1);
-    test_account.running.faults().add(Rule::delay(LONG).on(Op::Read).named("hold")).expect("a rule");
+    test_account.running.faults().add(FaultRule::delay(LONG).on(Op::Read).named("hold")).expect("a rule");
     // Thirteen of sixteen: nothing is full yet, but it will be.
     let mut reads = Box::pin(join_all((0..13).map(|_| read(&secure.driver, &operation))));
     let grown = async {

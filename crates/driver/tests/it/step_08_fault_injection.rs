@@ -4,12 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use perihelion_driver::faults::{
-    FaultCondition, FaultInjectingHttpClientFactory, FaultInjector, FaultRule, Outcome, Reaction,
+    ConnectionEffect, FaultInjectingHttpClientFactory, FaultInjector, FaultRule, OperationKind,
 };
 use perihelion_driver::options::{DriverOptions, HedgingOptions, OperationOptions};
-use perihelion_driver::{Account, CosmosDriver, CosmosRuntime, ErrorKind, OperationKind};
-use protocol::resource_path::ResourceType;
-use protocol::status::SubStatus;
+use perihelion_driver::{Account, CosmosDriver, CosmosRuntime, ErrorKind};
 
 use crate::test_account::{Clients, TestAccount, WEST, regions, run};
 
@@ -21,24 +19,28 @@ fn driver(test_account: &TestAccount, faults: &FaultInjector) -> CosmosDriver {
     runtime.driver(&account, DriverOptions::new().with_operation(no_hedging)).expect("valid")
 }
 
-fn reads_in_west() -> FaultCondition {
-    FaultCondition::any().operation(OperationKind::Read).region(WEST).container("d", "c")
+fn add(faults: &FaultInjector, rule: FaultRule) {
+    faults.add(rule).expect("a rule that the driver can apply");
+}
+
+/// Limits a rule to point reads in the first region.
+fn reads_in_west(rule: FaultRule) -> FaultRule {
+    rule.on(OperationKind::Read).in_region(WEST).in_container("d", "c")
 }
 
 #[tokio::test]
 async fn a_read_fails_over_and_every_attempt_is_recorded() {
     let test_account = TestAccount::start().await;
     run(&test_account.driver(), &test_account.create_item("a")).await.expect("made");
-    for (name, reaction) in [
-        ("503", Reaction::answer(503)),
-        ("429/3092", Reaction::answer_with(429, SubStatus::SYSTEM_RESOURCE_UNAVAILABLE)),
-        ("unreachable", Reaction::from(Outcome::ConnectionErrorBeforeSending)),
-        ("lost", Reaction::from(Outcome::ConnectionErrorAfterSending)),
+    for (name, rule) in [
+        ("503", FaultRule::status(503, 0)),
+        ("429-3092", FaultRule::status(429, 3092)),
+        ("unreachable", FaultRule::connection(ConnectionEffect::FailBeforeSending)),
+        ("lost", FaultRule::connection(ConnectionEffect::CloseAfter)),
     ] {
         let faults = FaultInjector::new(1);
         let driver = driver(&test_account, &faults);
-        let item = reads_in_west().resource(ResourceType::Item);
-        faults.add(FaultRule::new(name, reaction).when(item));
+        add(&faults, reads_in_west(rule).named(name));
         let response =
             run(&driver, &test_account.read("a")).await.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(faults.hits(name) > Some(0), "{name}");
@@ -54,8 +56,7 @@ async fn throttling_is_waited_for_in_place() {
     let faults = FaultInjector::new(1);
     let driver = driver(&test_account, &faults);
     run(&driver, &test_account.create_item("a")).await.expect("made");
-    let item = reads_in_west().resource(ResourceType::Item);
-    faults.add(FaultRule::new("busy", Reaction::throttle(Duration::from_millis(5))).when(item).hits_max(3));
+    add(&faults, reads_in_west(FaultRule::throttle(Duration::from_millis(5))).named("busy").times(3));
     let response = run(&driver, &test_account.read("a")).await.expect("read");
     assert_eq!(regions(&response), [WEST; 4], "three errors and a success");
     assert_eq!(response.diagnostics().totals().throttled, 3);
@@ -67,8 +68,8 @@ async fn a_create_whose_response_is_lost_is_undecided_and_was_done_once() {
     let faults = FaultInjector::new(1);
     let driver = driver(&test_account, &faults);
     run(&driver, &test_account.create_item("a")).await.expect("made");
-    let creates = FaultCondition::any().operation(OperationKind::Create).container("d", "c");
-    faults.add(FaultRule::new("lost", Reaction::from(Outcome::ConnectionErrorAfterSending)).when(creates));
+    let lost = FaultRule::connection(ConnectionEffect::CloseAfter).named("lost");
+    add(&faults, lost.on(OperationKind::Create).in_container("d", "c"));
     let error = run(&driver, &test_account.create_item("b")).await.expect_err("undecided");
     assert_eq!(error.kind(), ErrorKind::Undecided, "{error}");
     assert_eq!(faults.hits("lost"), Some(1), "it is not sent twice");
@@ -82,9 +83,8 @@ async fn a_share_of_failures_slows_reads_down_and_fails_none() {
     let faults = FaultInjector::new(7);
     let driver = driver(&test_account, &faults);
     run(&driver, &test_account.create_item("a")).await.expect("made");
-    let reads = FaultCondition::any().operation(OperationKind::Read).container("d", "c");
-    let broken = Reaction::from(Outcome::ConnectionErrorAfterSending);
-    faults.add(FaultRule::new("flaky", broken).when(reads).probability(0.2));
+    let flaky = FaultRule::connection(ConnectionEffect::CloseAfter).named("flaky").share(0.2);
+    add(&faults, flaky.on(OperationKind::Read).in_container("d", "c"));
     for _ in 0..100 {
         run(&driver, &test_account.read("a")).await.expect("read");
     }

@@ -309,8 +309,8 @@ const STEPS: &[Requirement] = &[
         "8.1",
         "rules with conditions and results",
         &[
-            "driver/src/faults/condition.rs: a_condition_holds_when_all_it_says_does",
-            "driver/src/faults/rule.rs: a_rule_hits_as_often_and_as_long_as_it_says",
+            "driver/src/faults/attributes.rs: a_rule_matches_when_all_it_says_about_the_request_does",
+            "faults/src/set/tests.rs: requests_are_skipped_and_hits_are_limited",
         ],
     ),
     requirement(
@@ -358,7 +358,7 @@ const STEPS: &[Requirement] = &[
         "§7.3 5",
         "the full pipeline",
         &[
-            "driver/src/faults/tests.rs: full_pipeline_injected_answers_and_failures_are_handled_like_real_ones",
+            "driver/src/faults/tests.rs: full_pipeline_injected_responses_and_failures_are_handled_like_real_ones",
         ],
     ),
     requirement(

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::routes::Route;
 use super::{Control, ControlError, ControlRequest, ControlResult};
-use crate::faults::{FaultError, Rule};
+use crate::faults::{FaultError, FaultRule};
 
 pub(super) const ROUTES: &[Route] = &[
     Route {
@@ -38,7 +38,7 @@ fn list(control: &Control, request: &ControlRequest) -> ControlResult {
 }
 
 fn add(control: &Control, request: &ControlRequest) -> ControlResult {
-    let rule: Rule = request.body()?;
+    let rule: FaultRule = request.body()?;
     let id = control.faults.add(rule)?;
     rule_view(control, &id)
 }

@@ -96,7 +96,7 @@ struct StormBody {
 
 fn storm(control: &Control, request: &ControlRequest) -> ControlResult {
     let StormBody { retry_after, share, duration } = request.body()?;
-    let retry_after = retry_after.map(|span| span.0);
+    let retry_after = retry_after.map(|duration| duration.0);
     inject(control, request, RegionFault::Storm { retry_after, share }, duration)
 }
 

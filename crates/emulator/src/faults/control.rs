@@ -6,20 +6,21 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::account_faults::AccountFaults;
 use super::port_control::{PortControl, PortUnavailable};
-use super::region_fault::{DownMode, RegionCondition, RegionFault, rule_id};
-use super::rule::{BadRule, Rule};
-use super::set::{FaultSet, Report, RuleState};
-use super::{Delay, Doorway};
 use clock::{Clock, HumanDuration};
 use engine::account::Account;
 use engine::regions::{Region, RegionId, Regions, TopologyError};
+use faults::{
+    Delay, DownMode, FaultRule, InvalidRule, PortState, RegionCondition, RegionFault, RuleReport, RuleState,
+    region_fault_id,
+};
 
 /// The faults of a running account. Cheap to clone; clones are the same faults.
 #[derive(Clone, Debug)]
 pub struct Faults {
     account: Arc<Account>,
-    set: Arc<FaultSet>,
+    rules: Arc<AccountFaults>,
     ports: Arc<PortControl>,
     clock: Clock,
 }
@@ -28,9 +29,9 @@ pub struct Faults {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultError {
-    /// The rule is invalid.
+    /// The rule is invalid, or the account cannot apply it.
     #[error(transparent)]
-    Rule(#[from] BadRule),
+    Rule(#[from] InvalidRule),
     /// There is no such region, or the operation is not possible there.
     #[error(transparent)]
     Region(#[from] TopologyError),
@@ -42,66 +43,66 @@ pub enum FaultError {
 impl Faults {
     pub(crate) fn new(
         account: Arc<Account>,
-        set: Arc<FaultSet>,
+        rules: Arc<AccountFaults>,
         ports: Arc<PortControl>,
         clock: Clock,
     ) -> Faults {
-        Faults { account, set, ports, clock }
+        Faults { account, rules, ports, clock }
     }
 
     /// Adds a rule, or replaces the one with its id. Returns the id.
     ///
     /// A rule that refuses connections has closed the port when this returns.
-    pub fn add(&self, rule: Rule) -> Result<String, FaultError> {
-        let id = self.set.add(rule, self.clock.uptime())?;
+    pub fn add(&self, rule: FaultRule) -> Result<String, FaultError> {
+        let id = self.rules.add(rule, self.clock.uptime())?;
         self.ports.apply_rules()?;
         Ok(id)
     }
 
     /// Removes a rule. Returns whether there was one.
     pub fn remove(&self, id: &str) -> Result<bool, FaultError> {
-        let removed = self.set.remove(id);
+        let removed = self.rules.remove(id);
         self.ports.apply_rules()?;
         Ok(removed)
     }
 
     /// Removes all rules, including the faults of regions. Returns how many were in force.
     pub fn clear(&self) -> Result<usize, FaultError> {
-        let removed = self.set.clear(self.clock.uptime());
+        let removed = self.rules.clear(self.clock.uptime());
         self.ports.apply_rules()?;
         Ok(removed)
     }
 
     /// Lists the rules in force in their order, then those that ended, the latest first.
-    pub fn list(&self) -> Vec<Report> {
-        self.set.list(self.clock.uptime())
+    pub fn list(&self) -> Vec<RuleReport> {
+        self.rules.list(self.clock.uptime())
     }
 
     /// Returns the rule with this id.
-    pub fn get(&self, id: &str) -> Option<Report> {
+    pub fn get(&self, id: &str) -> Option<RuleReport> {
         self.list().into_iter().find(|report| report.rule.id.as_deref() == Some(id))
     }
 
-    /// The seed of the random draws.
+    /// The seed of the random numbers.
     pub fn seed(&self) -> u64 {
-        self.set.seed()
+        self.rules.seed()
     }
 
-    /// Sets the seed of the random draws and resets the counts of the rules, so that the same requests get
+    /// Sets the seed of the random numbers and resets the counts of the rules, so that the same requests get
     /// the same faults again.
     pub fn set_seed(&self, seed: u64) {
-        self.set.set_seed(seed);
+        self.rules.set_seed(seed);
     }
 
     /// How many requests an injected delay holds at this moment.
     pub fn delayed_requests(&self) -> u64 {
-        *self.set.held().borrow()
+        *self.rules.delayed().borrow()
     }
 
     /// Waits until injected delays hold exactly this many requests.
     pub async fn wait_for_delayed_requests(&self, count: u64) {
         // An error means that the sender is gone, and it lives as long as this handle.
-        let _ = self.set.held().wait_for(|held| *held == count).await;
+        let _ = self.rules.delayed().wait_for(|delayed| *delayed == count).await;
     }
 
     /// The control of one region. Spaces and case in the name do not matter.
@@ -117,16 +118,16 @@ impl Faults {
         let topology = Arc::clone(&self.topology().current());
         let rules = self.list();
         let health = |(id, region): (RegionId, &Region)| {
-            let rule_id = rule_id(&region.name);
-            let is_of_region = |report: &&Report| {
-                report.rule.id.as_deref() == Some(&rule_id) && report.state != RuleState::Ended
+            let fault_id = region_fault_id(&region.name);
+            let is_of_region = |report: &&RuleReport| {
+                report.rule.id.as_deref() == Some(&fault_id) && report.state != RuleState::Ended
             };
             let rule = rules.iter().find(is_of_region);
             let (port, problem) = self.ports.state(id);
             let health = RegionHealth {
                 condition: rule.map(|report| RegionCondition::of(&report.rule.effect)).unwrap_or_default(),
                 ends_in: rule.and_then(|report| report.ends_in),
-                listens: port == Doorway::Open,
+                listens: port == PortState::Open,
                 problem: problem.map(|error| error.to_string()),
             };
             (region.name.clone(), health)
@@ -135,7 +136,7 @@ impl Faults {
     }
 
     fn topology(&self) -> &Regions {
-        self.set.regions()
+        self.rules.regions()
     }
 }
 
@@ -203,16 +204,14 @@ impl RegionControl {
 
     /// Injects this fault, in place of the region's current one.
     pub fn inject(&self, fault: RegionFault) -> Result<(), FaultError> {
-        let Faults { set, ports, clock, .. } = &self.faults;
-        let rule = fault.rule(&self.name, self.duration);
-        rule.check(&set.regions().current())?;
-        set.put(rule.named(&rule_id(&self.name)), clock.uptime())?;
+        let Faults { rules, ports, clock, .. } = &self.faults;
+        rules.set_region_fault(&self.name, fault, self.duration, clock.uptime())?;
         Ok(ports.apply_rules()?)
     }
 
     /// Ends the region's fault. Does nothing when it has none.
     pub fn up(&self) -> Result<(), FaultError> {
-        self.faults.remove(&rule_id(&self.name)).map(|_| ())
+        self.faults.remove(&region_fault_id(&self.name)).map(|_| ())
     }
 
     /// Makes this the write region; writes in the previous one get 403/3.

@@ -11,9 +11,10 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::task::AbortHandle;
 
-use super::set::{Doorway, FaultSet};
+use super::account_faults::AccountFaults;
 use clock::Clock;
 use engine::regions::RegionId;
+use faults::PortState;
 use server::ServerPort;
 
 /// How soon opening a port is retried after it failed.
@@ -22,16 +23,16 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Controls the listeners of all regions.
 #[derive(Debug)]
 pub(crate) struct PortControl {
-    set: Arc<FaultSet>,
+    rules: Arc<AccountFaults>,
     clock: Clock,
     ports: Vec<(RegionId, ServerPort)>,
-    states: Mutex<Vec<PortState>>,
+    statuses: Mutex<Vec<PortStatus>>,
 }
 
-/// The state of one region's port.
+/// One region's port: its state, and why that is not the state the rules demand.
 #[derive(Debug, Default)]
-struct PortState {
-    current: Doorway,
+struct PortStatus {
+    current: PortState,
     /// Why the port is not in the state that the rules demand.
     error: Option<PortUnavailable>,
 }
@@ -50,36 +51,36 @@ pub struct PortUnavailable {
 
 impl PortControl {
     /// Controls `ports`, which are in the order of the regions.
-    pub(crate) fn new(set: Arc<FaultSet>, clock: Clock, ports: Vec<ServerPort>) -> PortControl {
+    pub(crate) fn new(rules: Arc<AccountFaults>, clock: Clock, ports: Vec<ServerPort>) -> PortControl {
         let ports: Vec<_> = (0..).map(RegionId).zip(ports).collect();
-        let states = Mutex::new(ports.iter().map(|_| PortState::default()).collect());
-        PortControl { set, clock, ports, states }
+        let statuses = Mutex::new(ports.iter().map(|_| PortStatus::default()).collect());
+        PortControl { rules, clock, ports, statuses }
     }
 
     /// Brings every port into the state that the rules demand now. Returns the first error.
     pub(crate) fn apply_rules(&self) -> Result<(), PortUnavailable> {
         let now = self.clock.uptime();
-        let mut states = self.states();
-        for ((region, port), state) in self.ports.iter().zip(states.iter_mut()) {
-            let (wanted, _) = self.set.doorway(*region, now);
-            match change_port(port, state.current, wanted) {
-                Ok(()) => *state = PortState { current: wanted, error: None },
-                Err(error) => state.error = Some(self.unavailable(*region, port.port(), &error)),
+        let mut statuses = self.statuses();
+        for ((region, port), status) in self.ports.iter().zip(statuses.iter_mut()) {
+            let (wanted, _) = self.rules.port_state(*region, now);
+            match change_port(port, status.current, wanted) {
+                Ok(()) => *status = PortStatus { current: wanted, error: None },
+                Err(error) => status.error = Some(self.unavailable(*region, port.port(), &error)),
             }
         }
-        states.iter().find_map(|state| state.error.clone()).map_or(Ok(()), Err)
+        statuses.iter().find_map(|status| status.error.clone()).map_or(Ok(()), Err)
     }
 
     /// The state of a region's port, and why it is not the one that the rules demand.
-    pub(crate) fn state(&self, region: RegionId) -> (Doorway, Option<PortUnavailable>) {
-        self.states()
+    pub(crate) fn state(&self, region: RegionId) -> (PortState, Option<PortUnavailable>) {
+        self.statuses()
             .get(region.index())
-            .map_or_else(Default::default, |state| (state.current, state.error.clone()))
+            .map_or_else(Default::default, |status| (status.current, status.error.clone()))
     }
 
     /// Applies rules when they begin and end, for as long as the account runs.
     async fn run(self: Arc<PortControl>) {
-        let mut changes = self.set.changes();
+        let mut changes = self.rules.changes();
         loop {
             changes.mark_unchanged();
             let wait = self.next_check(self.apply_rules());
@@ -104,17 +105,17 @@ impl PortControl {
             return NextCheck::Retry;
         }
         let now = self.clock.uptime();
-        let next = self.ports.iter().filter_map(|(region, _)| self.set.doorway(*region, now).1).min();
+        let next = self.ports.iter().filter_map(|(region, _)| self.rules.port_state(*region, now).1).min();
         next.map_or(NextCheck::OnChange, NextCheck::After)
     }
 
     fn unavailable(&self, region: RegionId, port: u16, error: &io::Error) -> PortUnavailable {
-        let region = self.set.regions().current().region(region).name.clone();
+        let region = self.rules.regions().current().region(region).name.clone();
         PortUnavailable { region, port, reason: error.to_string() }
     }
 
-    fn states(&self) -> MutexGuard<'_, Vec<PortState>> {
-        self.states.lock()
+    fn statuses(&self) -> MutexGuard<'_, Vec<PortStatus>> {
+        self.statuses.lock()
     }
 }
 
@@ -142,20 +143,20 @@ enum NextCheck {
     Retry,
 }
 
-fn change_port(port: &ServerPort, current: Doorway, wanted: Doorway) -> io::Result<()> {
+fn change_port(port: &ServerPort, current: PortState, wanted: PortState) -> io::Result<()> {
     if current == wanted {
         return Ok(());
     }
     match wanted {
-        Doorway::Refused => port.close(),
+        PortState::Refused => port.close(),
         // Silent before it opens, so that no connection is served in between.
-        Doorway::Silent => port.set_silent(true),
-        Doorway::Open => {}
+        PortState::Silent => port.set_silent(true),
+        PortState::Open => {}
     }
-    if current == Doorway::Refused {
+    if current == PortState::Refused {
         port.open()?;
     }
-    if current == Doorway::Silent {
+    if current == PortState::Silent {
         port.set_silent(false);
     }
     Ok(())

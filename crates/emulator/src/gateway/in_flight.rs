@@ -134,7 +134,7 @@ mod tests {
     use protocol::authorization::{AccountKey, EMULATOR_KEY, sign};
 
     use super::*;
-    use crate::faults::Rule;
+    use crate::faults::FaultRule;
     use crate::hosted::HostedAccount;
     use clock::Clock;
     use engine::account::{Account, AccountSettings};
@@ -162,8 +162,8 @@ mod tests {
         for under_faults in [false, true] {
             let gateway = gateway_to_missing_region();
             if under_faults {
-                let rule = Rule::answer(503, 0).in_container("another", "one");
-                gateway.fault_set.add(rule, Duration::ZERO).unwrap();
+                let rule = FaultRule::status(503, 0).in_container("another", "one");
+                gateway.account_faults.add(rule, Duration::ZERO).unwrap();
             }
             let date = httpdate::fmt_http_date(gateway.clock.now().to_system_time());
             let signature = sign(&gateway.account.key, "GET", "docs", "dbs/d/colls/c/docs/1", &date);

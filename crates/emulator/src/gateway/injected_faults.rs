@@ -14,14 +14,11 @@ use serde_json::json;
 use super::in_flight::InFlightRequest;
 use super::request_description::RequestDescription;
 use super::{Gateway, GatewayResponse, UNKNOWN_OPERATION};
-use crate::faults::{ConnectionEffect, Effect, FAULT_HEADER, Strike};
+use crate::faults::{ConnectionEffect, FAULT_HEADER, FaultDecision, FaultEffect};
 use crate::request::RequestHeaders;
 use crate::request::activity_id;
 use crate::response::{Reply, ServiceError};
 use server::ConnectionFault;
-
-/// The retry-after of a 429 whose rule does not set one.
-const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 impl Gateway {
     /// Responds while there are rules, whether or not one applies.
@@ -35,30 +32,30 @@ impl Gateway {
         let (decision, label) = {
             let headers = RequestHeaders::scan(&parts.headers);
             let description = RequestDescription::describe(&parts, &headers, &self.account);
-            let decision = self.fault_set.strike(&description.attributes(&parts, self.region), uptime);
+            let decision = self.account_faults.decide(description.attributes(&parts), self.region, uptime);
             (decision, description.label.unwrap_or(UNKNOWN_OPERATION))
         };
-        if decision.by.is_empty() {
+        if decision.rules.is_empty() {
             return self.respond_when_durable(&parts, body, uptime, in_flight).await;
         }
         // A client that disconnects drops this future, and with it the delay and what would follow.
-        in_flight.set_injected_faults(label, &decision.by);
-        self.inject_delay(decision.before).await;
-        let mut response = match decision.outcome.as_deref() {
+        in_flight.set_injected_faults(label, &decision.rules);
+        self.inject_delay(decision.request_delay).await;
+        let mut response = match decision.effect.as_deref() {
             Some(effect) if effect.status.is_some() => {
                 let (reply, activity) = self.fault_reply(effect, &decision, &parts);
                 self.build_response(reply, activity, label, uptime)
             }
-            Some(Effect { connection: Some(ConnectionEffect::CloseBefore), .. }) => {
+            Some(FaultEffect { connection: Some(ConnectionEffect::CloseBefore), .. }) => {
                 let activity = activity_id(RequestHeaders::scan(&parts.headers).activity_id);
                 self.build_response(Reply::no_content().charge(0.0), activity, label, uptime)
             }
             Some(_) | None => self.respond_when_durable(&parts, body, self.clock.uptime(), in_flight).await,
         };
-        response.summary.rules = decision.by;
+        response.summary.rules = decision.rules;
         in_flight.set_summary(&response.summary);
-        self.inject_delay(decision.after).await;
-        let fault = decision.outcome.as_ref().and_then(|effect| effect.connection).and_then(connection_fault);
+        self.inject_delay(decision.response_delay).await;
+        let fault = decision.effect.as_ref().and_then(|effect| effect.connection).and_then(connection_fault);
         if let Some(fault) = fault {
             response.response.extensions_mut().insert(fault);
         }
@@ -72,13 +69,18 @@ impl Gateway {
     /// Delays the request and counts it as delayed meanwhile.
     async fn inject_delay(&self, delay: Duration) {
         if !delay.is_zero() {
-            let _delayed = self.fault_set.hold();
+            let _delayed = self.account_faults.begin_delay();
             self.clock.wait_for_uptime(self.clock.uptime().saturating_add(delay)).await;
         }
     }
 
     /// The reply that a rule gives in the service's place.
-    fn fault_reply(&self, effect: &Effect, decision: &Strike, parts: &Parts) -> (Reply, HeaderValue) {
+    fn fault_reply(
+        &self,
+        effect: &FaultEffect,
+        decision: &FaultDecision,
+        parts: &Parts,
+    ) -> (Reply, HeaderValue) {
         let headers = RequestHeaders::scan(&parts.headers);
         let activity = activity_id(headers.activity_id);
         let activity_text = String::from_utf8_lossy(activity.as_bytes());
@@ -91,7 +93,7 @@ impl Gateway {
                 reply.headers.insert(name, value);
             }
         }
-        let rule = decision.by.last().map_or("", |id| id.as_str());
+        let rule = decision.rules.last().map_or("", |id| id.as_str());
         if let Ok(rule) = HeaderValue::try_from(rule) {
             reply = reply.header(FAULT_HEADER, rule);
         }
@@ -99,7 +101,7 @@ impl Gateway {
     }
 
     /// The reply of a region that the account is leaving: the account without any regions.
-    fn account_not_found(&self, reply: Reply, effect: &Effect) -> Reply {
+    fn account_not_found(&self, reply: Reply, effect: &FaultEffect) -> Reply {
         let name = &self.account.name;
         let message = match &effect.message {
             Some(message) => message.clone(),
@@ -117,16 +119,14 @@ impl Gateway {
 }
 
 /// The error that a rule's effect describes.
-fn fault_error(effect: &Effect) -> ServiceError {
+fn fault_error(effect: &FaultEffect) -> ServiceError {
     let status = Status(effect.status.unwrap_or(Status::SERVICE_UNAVAILABLE.0));
     let sub_status = SubStatus(effect.sub_status.unwrap_or(0));
     let message = match &effect.message {
         Some(message) => message.clone(),
         None => default_message(status).to_owned(),
     };
-    // Throttled clients without a retry-after would retry at once.
-    let retry_after = effect.retry_after.map(|span| span.0);
-    let retry_after = retry_after.or((status == Status::TOO_MANY_REQUESTS).then_some(RETRY_AFTER));
+    let retry_after = effect.response_retry_after();
     ServiceError { retry_after, ..ServiceError::backend(status, &message).with_sub_status(sub_status) }
 }
 
@@ -150,5 +150,7 @@ fn connection_fault(effect: ConnectionEffect) -> Option<ConnectionFault> {
         ConnectionEffect::Stall => Some(ConnectionFault::Stall),
         ConnectionEffect::GoAway => Some(ConnectionFault::GoAway),
         ConnectionEffect::Refuse | ConnectionEffect::BlackHole => None,
+        // Other effects do not occur: the account rejects their rules when they are added.
+        _ => None,
     }
 }

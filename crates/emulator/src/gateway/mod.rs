@@ -25,7 +25,7 @@ use engine::disk::SyncSequence;
 use engine::regions::{RegionId, Topology};
 use server::{Handler, HandlerResponse};
 
-use crate::faults::FaultSet;
+use crate::faults::AccountFaults;
 use crate::handlers;
 use crate::hosted::HostedAccount;
 use crate::request::{self, Call, Operation, RequestHeaders, WriteTarget, activity_id};
@@ -61,7 +61,7 @@ impl GatewayResponse {
 #[derive(Debug)]
 pub struct Gateway {
     account: Arc<Account>,
-    fault_set: Arc<FaultSet>,
+    account_faults: Arc<AccountFaults>,
     request_log: Arc<RequestLog>,
     region: RegionId,
     clock: Clock,
@@ -72,8 +72,8 @@ impl Gateway {
     /// Makes the gateway of one region of an account.
     pub fn new(hosted: &HostedAccount, region: RegionId, clock: Clock) -> Gateway {
         let common_headers = CommonHeaders::new(clock.now().to_system_time());
-        let HostedAccount { account, fault_set, request_log } = hosted.clone();
-        Gateway { account, fault_set, request_log, region, clock, common_headers }
+        let HostedAccount { account, account_faults, request_log } = hosted.clone();
+        Gateway { account, account_faults, request_log, region, clock, common_headers }
     }
 
     /// Responds without waiting for anything, so this is a plain function: a chain of futures would store
@@ -241,7 +241,7 @@ impl Handler for Gateway {
     fn handle(self: &Arc<Self>, request: Request<Bytes>) -> HandlerResponse {
         let uptime = self.clock.uptime();
         let (parts, body) = request.into_parts();
-        if !self.fault_set.is_quiet() {
+        if self.account_faults.has_request_rules() {
             let mut in_flight = InFlightRequest::new(
                 self,
                 RequestArrival::from_parts(&parts, parts.headers.get(USER_AGENT), uptime),

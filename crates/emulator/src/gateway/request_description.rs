@@ -12,7 +12,7 @@ use protocol::resource_path::{ResourcePath, ResourceType};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::faults::{Facts, OperationKind, ResourceKind};
+use crate::faults::{OperationKind, RequestAttributes, ResourceKind};
 use crate::request::route;
 use crate::request::{
     ConflictVerb, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation, RequestHeaders,
@@ -20,7 +20,6 @@ use crate::request::{
 };
 use engine::account::Account;
 use engine::catalog::ContainerEntry;
-use engine::regions::RegionId;
 
 /// The attributes of one request, owned.
 #[derive(Debug, Default)]
@@ -54,7 +53,7 @@ impl RequestDescription {
             label: operation.as_ref().map(Operation::label),
             resource: Some(match operation {
                 Some(Operation::Items(..)) => ResourceKind::Item,
-                _ => resource_kind(path.resource_type()),
+                _ => ResourceKind::from(path.resource_type()),
             }),
             // A resource that does not exist still has the name in the path.
             database: database.map(|entry| entry.id.clone()).or_else(|| database_id.map(SmolStr::from)),
@@ -64,10 +63,9 @@ impl RequestDescription {
         }
     }
 
-    /// The attributes in the form that rules match on.
-    pub(super) fn attributes<'a>(&'a self, parts: &'a Parts, region: RegionId) -> Facts<'a> {
-        Facts {
-            region,
+    /// The attributes that fault rules match on, except for the region.
+    pub(super) fn attributes<'a>(&'a self, parts: &'a Parts) -> RequestAttributes<'a> {
+        RequestAttributes {
             method: parts.method.as_str(),
             operation: self.operation,
             resource: self.resource,
@@ -75,6 +73,7 @@ impl RequestDescription {
             container: self.container.as_deref(),
             partition_key: self.partition_key.as_ref(),
             partition_key_range: self.partition_key_range,
+            ..RequestAttributes::default()
         }
     }
 }
@@ -157,20 +156,5 @@ fn item_operation_kind(operation: &ItemOperation<'_>) -> OperationKind {
         ItemOperation::QueryPlan => OperationKind::QueryPlan,
         ItemOperation::Batch => OperationKind::Batch,
         ItemOperation::DeletePartition => OperationKind::DeletePartition,
-    }
-}
-
-fn resource_kind(kind: ResourceType) -> ResourceKind {
-    match kind {
-        ResourceType::Account => ResourceKind::Account,
-        ResourceType::Database => ResourceKind::Database,
-        ResourceType::Container => ResourceKind::Container,
-        ResourceType::Item => ResourceKind::Item,
-        ResourceType::PartitionKeyRange => ResourceKind::PartitionKeyRange,
-        ResourceType::Offer => ResourceKind::Offer,
-        ResourceType::User => ResourceKind::User,
-        ResourceType::Permission => ResourceKind::Permission,
-        ResourceType::Conflict => ResourceKind::Conflict,
-        _ => ResourceKind::Other,
     }
 }

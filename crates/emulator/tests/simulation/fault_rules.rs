@@ -1,6 +1,6 @@
 //! Steps that inject faults: rules that respond in the account's place, delay requests, or lose responses.
 
-use perihelion_emulator::faults::{Faults, Rule};
+use perihelion_emulator::faults::{FaultRule, Faults};
 use serde_json::{Value, json};
 
 use crate::fixture::Fixture;
@@ -70,6 +70,6 @@ impl Fixture {
     }
 }
 
-fn parse_rule(rule: Value) -> Rule {
+fn parse_rule(rule: Value) -> FaultRule {
     serde_json::from_value(rule).unwrap()
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use emulator::faults::{ConnectionEffect, Rule};
+use emulator::faults::{ConnectionEffect, FaultRule};
 use perihelion::{BatchContext, DeadLetter, ErrorKind, HandlerError, ProcessorStart};
 use serde_json::json;
 
@@ -202,7 +202,7 @@ async fn while_leases_cannot_be_renewed_no_batch_is_delivered_that_others_may_ha
         .expect("started");
     fixture.write(0..10, 1).await;
     received.until_all(0..10, 1).await;
-    let rule = Rule::answer(503, 0).in_container("plant", "leases");
+    let rule = FaultRule::status(503, 0).in_container("plant", "leases");
     let rule = fixture.running.faults().add(rule).expect("a rule");
     // For longer than the lease expiry: every worker has tried to renew its lease, and waits.
     eventually("a failure of every lease", async || {
@@ -226,10 +226,11 @@ async fn faults_between_client_and_account_repeat_no_change_and_lose_none() {
     let running = received.start(fixture.processor("p")).await;
     fixture.running.faults().set_seed(7);
     for (container, status, sub_status) in [("leases", 503, 0), ("readings", 503, 0), ("leases", 429, 3200)] {
-        let rule = Rule::answer(status, sub_status).in_container("plant", container).share(0.2);
+        let rule = FaultRule::status(status, sub_status).in_container("plant", container).share(0.2);
         fixture.running.faults().add(rule.retry_after(Duration::from_millis(1))).expect("a rule");
     }
-    let gone = Rule::connection(ConnectionEffect::CloseAfter).in_container("plant", "leases").share(0.05);
+    let gone =
+        FaultRule::connection(ConnectionEffect::CloseAfter).in_container("plant", "leases").share(0.05);
     fixture.running.faults().add(gone).expect("a rule");
     let readings = fixture.container("readings");
     for number in 1..=5 {

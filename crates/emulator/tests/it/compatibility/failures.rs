@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use perihelion_emulator::faults::{ConnectionEffect, DownMode, OperationKind, Rule};
+use perihelion_emulator::faults::{ConnectionEffect, DownMode, FaultRule, OperationKind};
 use serde_json::json;
 
 use super::super::live::LiveAccount;
@@ -29,7 +29,7 @@ async fn account() -> LiveAccount {
 
 async fn fault_status(_: &CompatibilityFixture) {
     let account = account().await;
-    let rule = Rule::answer(410, 1002).on(OperationKind::Read).times(1).named("gone");
+    let rule = FaultRule::status(410, 1002).on(OperationKind::Read).times(1).named("gone");
     account.running().faults().add(rule).unwrap();
     let path = format!("{DOCS}/1");
     let response = account.get(&path, &[KEY]).await.expect(410);
@@ -39,7 +39,7 @@ async fn fault_status(_: &CompatibilityFixture) {
 
 async fn fault_delay(_: &CompatibilityFixture) {
     let account = account().await;
-    account.running().faults().add(Rule::delay(Duration::from_secs(5)).on(OperationKind::Read)).unwrap();
+    account.running().faults().add(FaultRule::delay(Duration::from_secs(5)).on(OperationKind::Read)).unwrap();
     let path = format!("{DOCS}/1");
     let moved = async {
         account.running().faults().wait_for_delayed_requests(1).await;
@@ -51,7 +51,7 @@ async fn fault_delay(_: &CompatibilityFixture) {
 
 async fn fault_connection(_: &CompatibilityFixture) {
     let account = account().await;
-    let rule = Rule::connection(ConnectionEffect::GoAway).on(OperationKind::Read);
+    let rule = FaultRule::connection(ConnectionEffect::GoAway).on(OperationKind::Read);
     account.running().faults().add(rule).unwrap();
     let response = account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(200);
     assert_eq!(response.header("connection"), "close");

@@ -1,11 +1,11 @@
 //! Tests of rules that break connections.
 
-use perihelion_emulator::faults::{ConnectionEffect, OperationKind, Rule};
+use perihelion_emulator::faults::{ConnectionEffect, FaultRule, OperationKind};
 
 use super::*;
 
-fn once(effect: ConnectionEffect) -> Rule {
-    Rule::connection(effect).on(OperationKind::Create).times(1)
+fn once(effect: ConnectionEffect) -> FaultRule {
+    FaultRule::connection(effect).on(OperationKind::Create).times(1)
 }
 
 #[tokio::test]
@@ -27,7 +27,7 @@ async fn close_before_skips_the_operation_and_close_after_carries_it_out() {
 #[tokio::test]
 async fn all_streams_of_a_closed_http2_connection_fail() {
     let fixture = FaultFixture::start().await;
-    fixture.faults().add(Rule::delay(Duration::from_secs(600)).on(OperationKind::Read)).unwrap();
+    fixture.faults().add(FaultRule::delay(Duration::from_secs(600)).on(OperationKind::Read)).unwrap();
     fixture.faults().add(once(ConnectionEffect::CloseBefore)).unwrap();
     let mut connection = fixture.connect(ClientProtocol::Http2).await;
     let Sender::Http2(other) = &connection.sender else { unreachable!("it speaks HTTP/2") };
@@ -67,7 +67,7 @@ async fn a_stalled_response_stops_half_way() {
 #[tokio::test]
 async fn a_response_without_a_body_stalls_before_its_head() {
     let fixture = FaultFixture::start().await;
-    fixture.faults().add(Rule::connection(ConnectionEffect::Stall).on(OperationKind::Delete)).unwrap();
+    fixture.faults().add(FaultRule::connection(ConnectionEffect::Stall).on(OperationKind::Delete)).unwrap();
     let mut connection = fixture.connect(ClientProtocol::Http1).await;
     let delete = fixture.request(
         Method::DELETE,
@@ -98,7 +98,7 @@ async fn a_go_away_fault_lets_requests_finish_and_closes_the_connection() {
 async fn a_rule_s_response_can_be_the_last_on_its_connection() {
     let fixture = FaultFixture::start().await;
     let rule = br#"{"effect":{"status":503,"connection":"goAway"},"count":1}"#;
-    fixture.faults().add(Rule::from_json(rule).unwrap()).unwrap();
+    fixture.faults().add(FaultRule::from_json(rule).unwrap()).unwrap();
     let mut connection = fixture.connect(ClientProtocol::Http2).await;
     assert_eq!(connection.send(fixture.read("there")).await.unwrap().status, 503);
     connection.closed().await;

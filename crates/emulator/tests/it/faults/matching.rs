@@ -1,6 +1,6 @@
 //! Which requests a rule finds: by operation, by name, by `_rid`, by key, by range, by region.
 
-use perihelion_emulator::faults::Rule;
+use perihelion_emulator::faults::FaultRule;
 
 use super::*;
 
@@ -11,7 +11,7 @@ async fn matched_requests(
     requests: Vec<Request<Full<Bytes>>>,
 ) -> Vec<bool> {
     let rule = json!({"id": "r", "match": filter, "effect": {"status": 418}});
-    fixture.faults().add(Rule::from_json(rule.to_string().as_bytes()).unwrap()).unwrap();
+    fixture.faults().add(FaultRule::from_json(rule.to_string().as_bytes()).unwrap()).unwrap();
     let mut connection = fixture.connect(ClientProtocol::Http2).await;
     let mut matched = Vec::new();
     for request in requests {
@@ -110,7 +110,7 @@ async fn a_partition_is_found_by_its_key_and_by_its_range() {
 #[tokio::test]
 async fn a_rule_for_a_region_leaves_the_others_alone() {
     let fixture = FaultFixture::start().await;
-    fixture.faults().add(Rule::answer(503, 0).in_region("east us")).unwrap();
+    fixture.faults().add(FaultRule::status(503, 0).in_region("east us")).unwrap();
     for (region, expected) in [(0, 200), (1, 503), (2, 200)] {
         let response =
             fixture.connect_to(region, ClientProtocol::Http1).await.send(fixture.account()).await.unwrap();

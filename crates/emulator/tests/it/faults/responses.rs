@@ -1,6 +1,6 @@
 //! Tests of rules that respond in the service's place, and of rules that delay requests.
 
-use perihelion_emulator::faults::{ConnectionEffect, FAULT_HEADER, OperationKind, Rule, RuleState};
+use perihelion_emulator::faults::{ConnectionEffect, FAULT_HEADER, FaultRule, OperationKind, RuleState};
 
 use super::*;
 
@@ -8,7 +8,8 @@ use super::*;
 async fn a_rule_responds_like_the_service_and_names_itself() {
     let fixture = FaultFixture::start().await;
     for protocol in ClientProtocol::ALL {
-        let rule = Rule::answer(429, 3200).retry_after(Duration::from_millis(70)).on(OperationKind::Read);
+        let rule =
+            FaultRule::status(429, 3200).retry_after(Duration::from_millis(70)).on(OperationKind::Read);
         fixture.faults().add(rule.named("storm").times(1)).unwrap();
         let mut connection = fixture.connect(protocol).await;
         let response = connection.send(fixture.read("there")).await.unwrap();
@@ -25,14 +26,14 @@ async fn a_rule_responds_like_the_service_and_names_itself() {
         );
     }
     let storm = fixture.faults().get("storm").unwrap();
-    assert_eq!((storm.state, storm.struck), (RuleState::Ended, 1));
+    assert_eq!((storm.state, storm.hits), (RuleState::Ended, 1));
 }
 
 #[tokio::test]
 async fn a_rule_may_have_its_own_message_and_headers() {
     let fixture = FaultFixture::start().await;
     let rule = br#"{"id":"odd","effect":{"status":449,"message":"not now","headers":{"x-ms-custom":"7"}}}"#;
-    fixture.faults().add(Rule::from_json(rule).unwrap()).unwrap();
+    fixture.faults().add(FaultRule::from_json(rule).unwrap()).unwrap();
     let response = fixture.connect(ClientProtocol::Http1).await.send(fixture.read("there")).await.unwrap();
     assert_eq!((response.status, response.header("x-ms-custom")), (449, "7"));
     assert_eq!(response.body["code"], "RetryWith");
@@ -42,7 +43,7 @@ async fn a_rule_may_have_its_own_message_and_headers() {
 #[tokio::test]
 async fn faults_apply_before_authorization() {
     let fixture = FaultFixture::start().await;
-    fixture.faults().add(Rule::answer(503, 0)).unwrap();
+    fixture.faults().add(FaultRule::status(503, 0)).unwrap();
     let mut request = fixture.read("there");
     request.headers_mut().remove("authorization");
     assert_eq!(fixture.connect(ClientProtocol::Http1).await.send(request).await.unwrap().status, 503);
@@ -55,7 +56,7 @@ async fn a_delayed_request_is_carried_out_when_its_time_has_come() {
         let id = format!("late-{n}");
         fixture
             .faults()
-            .add(Rule::delay(Duration::from_secs(30)).on(OperationKind::Create).times(1))
+            .add(FaultRule::delay(Duration::from_secs(30)).on(OperationKind::Create).times(1))
             .unwrap();
         let mut connection = fixture.connect(protocol).await;
         let request = fixture.create(&id);
@@ -76,7 +77,7 @@ async fn a_request_whose_client_disconnects_during_a_delay_is_dropped() {
         let id = format!("gone-{n}");
         fixture
             .faults()
-            .add(Rule::delay(Duration::from_secs(30)).on(OperationKind::Create).times(1))
+            .add(FaultRule::delay(Duration::from_secs(30)).on(OperationKind::Create).times(1))
             .unwrap();
         let mut connection = fixture.connect(protocol).await;
         let connection_task = connection.connection.abort_handle();
@@ -94,7 +95,7 @@ async fn a_request_whose_client_disconnects_during_a_delay_is_dropped() {
 #[tokio::test]
 async fn a_delayed_response_comes_after_the_operation() {
     let fixture = FaultFixture::start().await;
-    let rule = Rule::delay(Duration::from_secs(30)).holding_the_answer().on(OperationKind::Create);
+    let rule = FaultRule::delay(Duration::from_secs(30)).delaying_the_response().on(OperationKind::Create);
     fixture.faults().add(rule).unwrap();
     let mut connection = fixture.connect(ClientProtocol::Http2).await;
     let request = fixture.create("done");
@@ -109,7 +110,7 @@ async fn a_delayed_response_comes_after_the_operation() {
 async fn a_delay_combines_with_another_effect() {
     let fixture = FaultFixture::start().await;
     let wait = Duration::from_secs(9);
-    let rules = [Rule::answer(503, 0), Rule::connection(ConnectionEffect::CloseBefore)];
+    let rules = [FaultRule::status(503, 0), FaultRule::connection(ConnectionEffect::CloseBefore)];
     for rule in rules {
         let responses = rule.effect.status.is_some();
         fixture.faults().add(rule.delayed_by(wait).named("slow").on(OperationKind::Read)).unwrap();
@@ -127,7 +128,7 @@ async fn a_delay_combines_with_another_effect() {
 #[tokio::test]
 async fn a_rule_ends_after_its_duration() {
     let fixture = FaultFixture::start().await;
-    fixture.faults().add(Rule::answer(503, 0).named("short").lasting(Duration::from_secs(30))).unwrap();
+    fixture.faults().add(FaultRule::status(503, 0).named("short").lasting(Duration::from_secs(30))).unwrap();
     let mut connection = fixture.connect(ClientProtocol::Http1).await;
     assert_eq!(connection.send(fixture.read("there")).await.unwrap().status, 503);
     fixture.clock.advance(Duration::from_secs(29));
@@ -135,18 +136,18 @@ async fn a_rule_ends_after_its_duration() {
     fixture.clock.advance(Duration::from_secs(1));
     assert_eq!(connection.send(fixture.read("there")).await.unwrap().status, 200);
     let short = fixture.faults().get("short").unwrap();
-    assert_eq!((short.state, short.struck), (RuleState::Ended, 2));
+    assert_eq!((short.state, short.hits), (RuleState::Ended, 2));
 }
 
 #[tokio::test]
 async fn impossible_rules_are_rejected_and_change_nothing() {
     let fixture = FaultFixture::start().await;
     for (rule, part) in [
-        (Rule::answer(503, 0).in_region("Mars"), "Mars"),
-        (Rule::answer(503, 0).share(1.5), "share"),
-        (Rule::answer(503, 0).times(0), "count"),
-        (Rule::answer(200, 0), "200"),
-        (Rule::default(), "effect"),
+        (FaultRule::status(503, 0).in_region("Mars"), "Mars"),
+        (FaultRule::status(503, 0).share(1.5), "share"),
+        (FaultRule::status(503, 0).times(0), "count"),
+        (FaultRule::status(200, 0), "200"),
+        (FaultRule::default(), "effect"),
     ] {
         let error = fixture.faults().add(rule).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");

@@ -1,45 +1,48 @@
-//! What a rule does to the requests it strikes. Pure data.
+//! What a rule does to a request: a delay, a response in the service's place, a broken connection.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use clock::HumanDuration;
 use http::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 
-use super::delay::Delay;
-use clock::HumanDuration;
+use crate::delay::Delay;
 
-/// Headers one rule may add to its answer.
+/// How many headers one rule may add to its response.
 const HEADERS_MAX: usize = 16;
-/// Characters of a rule's own message.
+/// The time after which throttled clients retry, unless the rule says otherwise.
+const RETRY_AFTER_DEFAULT: Duration = Duration::from_millis(100);
+/// How many characters a rule's own message may have.
 const MESSAGE_LENGTH_MAX: usize = 1_024;
 
-/// A wait, and then an answer of its own, a treatment of the connection, or both where that makes sense.
+/// A delay, and then a response of the rule's own, a connection failure, or both where that makes sense.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[non_exhaustive]
-pub struct Effect {
-    /// How long the request waits.
+pub struct FaultEffect {
+    /// How long the request, or its response, waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delay>,
-    /// What waits: the request, or the answer to it.
+    /// What the delay holds up: the request or its response.
     #[serde(skip_serializing_if = "is_default")]
     pub delayed: Delayed,
-    /// The status to answer with, 400 to 599; the operation is not carried out.
+    /// The status of the response, 400 to 599; the operation is not carried out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// `x-ms-substatus` of that answer.
+    /// The header `x-ms-substatus` of that response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sub_status: Option<u32>,
-    /// `x-ms-retry-after-ms` of that answer.
+    /// The header `x-ms-retry-after-ms` of that response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<HumanDuration>,
-    /// What the error says, for a person.
+    /// The message in the body of that response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// More headers of that answer.
+    /// More headers of that response.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// What becomes of the connection.
+    /// What happens to the connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection: Option<ConnectionEffect>,
 }
@@ -49,68 +52,93 @@ pub struct Effect {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Delayed {
-    /// The request: a client that leaves while it waits leaves nothing behind.
+    /// The request is held up: if the client gives up meanwhile, the operation is not carried out.
     #[default]
     Request,
-    /// The answer: the operation has been carried out, whether or not the client still waits.
-    Answer,
+    /// The response is held up: the operation has been carried out, whether or not the client still waits.
+    #[serde(rename = "answer")]
+    Response,
 }
 
-/// What can become of a connection.
+/// What can happen to a connection. Which [`Applier`](crate::Applier) can do it is checked when the rule is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ConnectionEffect {
-    /// Closed; the operation is not carried out.
+    /// The connection closes after the request was sent; the operation is not carried out.
     CloseBefore,
-    /// Closed; the operation has been carried out, and the answer is never sent.
+    /// The connection closes after the operation was carried out; the response is never sent.
     CloseAfter,
     /// The head and half of the body are sent, and then nothing.
     Stall,
-    /// HTTP/2: GOAWAY, then what is in flight finishes. HTTP/1.1: `connection: close`.
+    /// HTTP/2: GOAWAY, then what is in flight finishes. HTTP/1.1: `connection: close`. Account only.
     GoAway,
-    /// The region's port is closed, its open connections are reset.
+    /// The region's port is closed, its open connections are reset. Account only.
     Refuse,
-    /// The region's port accepts and never answers; open connections fall silent.
+    /// The region's port accepts connections and never responds; open ones fall silent. Account only.
     BlackHole,
+    /// No connection can be opened, so nothing of the request is sent. Driver only.
+    FailBeforeSending,
+    /// The request is sent and nothing comes back until the deadline. Driver only.
+    Timeout,
 }
 
 impl ConnectionEffect {
-    /// Whether it concerns a region's port rather than single requests.
-    pub(crate) fn is_the_doors(self) -> bool {
+    /// Whether the effect concerns a region's port rather than single requests.
+    pub fn is_on_port(self) -> bool {
         matches!(self, ConnectionEffect::Refuse | ConnectionEffect::BlackHole)
+    }
+
+    /// Whether a response with a status can come over the connection.
+    fn allows_status(self) -> bool {
+        match self {
+            ConnectionEffect::Stall | ConnectionEffect::GoAway => true,
+            ConnectionEffect::CloseBefore
+            | ConnectionEffect::CloseAfter
+            | ConnectionEffect::Refuse
+            | ConnectionEffect::BlackHole
+            | ConnectionEffect::FailBeforeSending
+            | ConnectionEffect::Timeout => false,
+        }
     }
 }
 
-impl Effect {
-    /// Answers with a status.
-    pub(super) fn of_status(status: u16, sub_status: Option<u32>) -> Effect {
-        Effect { status: Some(status), sub_status, ..Effect::default() }
+impl FaultEffect {
+    /// A response with this status.
+    pub(crate) fn of_status(status: u16, sub_status: Option<u32>) -> FaultEffect {
+        FaultEffect { status: Some(status), sub_status, ..FaultEffect::default() }
     }
 
-    /// Does something to the connection.
-    pub(super) fn of_connection(connection: ConnectionEffect) -> Effect {
-        Effect { connection: Some(connection), ..Effect::default() }
+    /// A connection failure of this kind.
+    pub(crate) fn of_connection(connection: ConnectionEffect) -> FaultEffect {
+        FaultEffect { connection: Some(connection), ..FaultEffect::default() }
     }
 
-    /// Whether it has the last word: rules after it are not asked.
-    pub(super) fn decides(&self) -> bool {
+    /// The time after which clients retry (`x-ms-retry-after-ms`). A 429 without one gets 100 ms: clients would
+    /// retry at once.
+    pub fn response_retry_after(&self) -> Option<Duration> {
+        let throttles = self.status == Some(429);
+        self.retry_after.map(|duration| duration.0).or(throttles.then_some(RETRY_AFTER_DEFAULT))
+    }
+
+    /// Whether rules after this one are not evaluated for a request.
+    pub(crate) fn ends_evaluation(&self) -> bool {
         self.status.is_some() || self.connection.is_some()
     }
 
-    /// What makes this impossible, if anything.
+    /// What is wrong with the effect, if anything.
     pub(crate) fn problem(&self) -> Option<String> {
         if self.delay.is_none() && self.delayed != Delayed::Request {
             return Some("'delayed' says what a delay holds up, and there is no delay".to_owned());
         }
         let delay_problem = self.delay.as_ref().and_then(Delay::problem);
-        let problem = delay_problem.or_else(|| self.answer_problem()).or_else(|| self.connection_problem());
+        let problem = delay_problem.or_else(|| self.response_problem()).or_else(|| self.connection_problem());
         let is_nothing = self.delay.is_none() && self.status.is_none() && self.connection.is_none();
         let nothing = "the effect is missing; give at least one of delay, status and connection";
         problem.or_else(|| is_nothing.then(|| nothing.to_owned()))
     }
 
-    fn answer_problem(&self) -> Option<String> {
+    fn response_problem(&self) -> Option<String> {
         match self.status {
             Some(status) if !(400..=599).contains(&status) => {
                 return Some(format!("{status} is no status of a failure; expected 400 to 599"));
@@ -124,7 +152,7 @@ impl Effect {
                     ("headers", !self.headers.is_empty()),
                 ];
                 let orphan = orphans.iter().find(|(_, is_there)| *is_there)?;
-                return Some(format!("'{}' belongs to an answer; add a status", orphan.0));
+                return Some(format!("'{}' belongs to a response; add a status", orphan.0));
             }
         }
         if self.message.as_ref().is_some_and(|message| message.chars().count() > MESSAGE_LENGTH_MAX) {
@@ -138,33 +166,26 @@ impl Effect {
 
     fn connection_problem(&self) -> Option<String> {
         let connection = self.connection?;
-        if connection.is_the_doors() && self.delay.is_some() {
-            return Some("a region that does not answer cannot do so late; leave the delay out".to_owned());
+        if connection.is_on_port() && self.delay.is_some() {
+            return Some("a region that does not respond cannot be late; leave the delay out".to_owned());
         }
-        let answers = match connection {
-            ConnectionEffect::Stall | ConnectionEffect::GoAway => true,
-            ConnectionEffect::CloseBefore
-            | ConnectionEffect::CloseAfter
-            | ConnectionEffect::Refuse
-            | ConnectionEffect::BlackHole => false,
-        };
-        (self.status.is_some() && !answers).then(|| {
+        (self.status.is_some() && !connection.allows_status()).then(|| {
             "a connection that is closed, refused or silent carries no status; leave one of them out"
                 .to_owned()
         })
     }
 }
 
-/// What is wrong with a header a rule wants to add.
+/// What is wrong with a header that a rule adds, if anything.
 fn header_problem(name: &str, value: &str) -> Option<String> {
-    /// These say how the answer is framed; a wrong one would break more than it shows.
+    /// These headers frame the response; a wrong one would break the connection for other requests.
     const FRAMING: [&str; 6] =
         ["connection", "content-length", "transfer-encoding", "content-encoding", "trailer", "upgrade"];
     let Ok(parsed) = HeaderName::try_from(name) else {
         return Some(format!("'{name}' is no name for a header"));
     };
     if FRAMING.contains(&parsed.as_str()) {
-        return Some(format!("the header {parsed} frames the answer and cannot be set"));
+        return Some(format!("the header {parsed} frames the response and cannot be set"));
     }
     HeaderValue::try_from(value).is_err().then(|| format!("the header {parsed} cannot have that value"))
 }
@@ -179,23 +200,25 @@ mod tests {
 
     use super::*;
 
-    fn read(json: Value) -> Effect {
+    fn read(json: Value) -> FaultEffect {
         serde_json::from_value(json.clone()).unwrap_or_else(|error| panic!("{json}: {error}"))
     }
 
     #[test]
-    fn a_delay_an_answer_and_a_treatment_combine_where_that_makes_sense() {
+    fn a_delay_a_response_and_a_connection_failure_combine_where_that_makes_sense() {
         for json in [
             json!({"delay": "10ms"}),
             json!({"delay": "10ms", "delayed": "answer"}),
             json!({"status": 429, "subStatus": 3200, "retryAfter": "50ms", "headers": {"x-a": "b"}}),
-            json!({"delay": "10ms", "status": 503, "message": "gone fishing"}),
+            json!({"delay": "10ms", "status": 503, "message": "overloaded"}),
             json!({"delay": "10ms", "connection": "closeBefore"}),
             json!({"delay": "10ms", "connection": "closeAfter"}),
             json!({"status": 503, "connection": "goAway"}),
             json!({"status": 503, "connection": "stall"}),
             json!({"connection": "refuse"}),
             json!({"connection": "blackHole"}),
+            json!({"delay": "10ms", "connection": "failBeforeSending"}),
+            json!({"delay": "10ms", "connection": "timeout"}),
         ] {
             let effect = read(json.clone());
             assert_eq!(effect.problem(), None, "{json}");
@@ -216,6 +239,8 @@ mod tests {
             (json!({"status": 503, "connection": "closeBefore"}), "leave one"),
             (json!({"status": 503, "connection": "closeAfter"}), "leave one"),
             (json!({"status": 503, "connection": "refuse"}), "leave one"),
+            (json!({"status": 503, "connection": "failBeforeSending"}), "leave one"),
+            (json!({"status": 503, "connection": "timeout"}), "leave one"),
             (json!({"delay": "1s", "connection": "blackHole"}), "late"),
             (json!({"delay": "1h"}), "too long"),
             (json!({"status": 500, "headers": {"content-length": "5"}}), "content-length"),

@@ -1,14 +1,17 @@
-//! How long a rule makes a request wait. Pure: the draw is an argument.
+//! How long a rule makes a request wait: a fixed time, a range or a distribution.
+//!
+//! Sampling is pure: the random source is an argument.
 
 use std::str::FromStr;
 use std::time::Duration;
 
+use clock::HumanDuration;
+use fastrand::Rng;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::draw::Draw;
-use clock::HumanDuration;
+use crate::random::standard_normal;
 
 /// The longest wait one request can be given, by one rule or by several together.
 pub const DELAY_MAX: Duration = Duration::from_secs(600);
@@ -16,93 +19,96 @@ pub const DELAY_MAX: Duration = Duration::from_secs(600);
 /// The 99th percentile of the standard normal distribution.
 const NORMAL_P99: f64 = 2.326_347_874_040_841;
 
-/// A wait, or what it is drawn from.
+/// A time to wait, or the distribution it is sampled from.
 ///
-/// In JSON: `"200ms"`, `{"from":"10ms","to":"50ms"}`, or `{"p50":"20ms","p99":"200ms"}` with an
-/// optional `"shape"` (`lognormal`, `normal` or `exponential`) and an optional `"max"`.
+/// In JSON and TOML: `"200ms"`, `{"from":"10ms","to":"50ms"}`, or `{"p50":"20ms","p99":"200ms"}` with an
+/// optional `"shape"` (`lognormal`, `normal` or `exponential`) and an optional `"max"`. As text also
+/// `"10ms..50ms"` and `"p50=20ms,p99=200ms"`, as on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Delay {
-    /// Always the same.
+    /// Every request waits this long.
     Fixed(HumanDuration),
-    /// Anything in between, equally likely.
-    Uniform(Between),
-    /// By its median and its 99th percentile.
-    Percentiles(Percentiles),
+    /// Every time between two bounds is equally likely.
+    Uniform(DelayRange),
+    /// A distribution with this median and 99th percentile.
+    Percentiles(DelayPercentiles),
 }
 
-/// Two bounds.
+/// The bounds of a uniform delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Between {
-    /// The shortest.
+pub struct DelayRange {
+    /// The shortest time to wait.
     pub from: HumanDuration,
-    /// The longest.
+    /// The longest time to wait.
     pub to: HumanDuration,
 }
 
-/// A distribution, known by two of its percentiles.
+/// A distribution of delays, given by two of its percentiles.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Percentiles {
-    /// Half of the waits are shorter.
+pub struct DelayPercentiles {
+    /// The median: half of the waits are shorter.
     pub p50: HumanDuration,
-    /// One in a hundred is longer.
+    /// The 99th percentile: one wait in a hundred is longer.
     pub p99: HumanDuration,
-    /// What lies between and beyond.
+    /// The shape of the distribution.
     #[serde(default)]
-    pub shape: Shape,
-    /// Nothing is longer.
+    pub shape: DistributionShape,
+    /// No wait is longer than this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<HumanDuration>,
 }
 
-/// The shape of a distribution.
+/// The shape of a distribution of delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub enum Shape {
-    /// Never negative, with a long tail: how latencies look.
+pub enum DistributionShape {
+    /// Lognormal: never negative, with a long tail, as latencies are.
     #[default]
     Lognormal,
-    /// The bell; below zero counts as zero.
+    /// Normal: symmetric around the median; values below zero count as zero.
     Normal,
-    /// A sharp start and a steady decline.
+    /// Exponential: a sharp start and a steady decline.
     Exponential,
 }
 
 impl Delay {
-    /// The wait that belongs to `draw`.
-    pub(crate) fn sample(&self, draw: Draw) -> Duration {
+    /// Samples one wait, with numbers of `rng`.
+    pub fn sample(&self, rng: &mut Rng) -> Duration {
         let seconds = match self {
-            Delay::Fixed(span) => return span.0.min(DELAY_MAX),
-            Delay::Uniform(Between { from, to }) => {
+            Delay::Fixed(duration) => return duration.0.min(DELAY_MAX),
+            Delay::Uniform(DelayRange { from, to }) => {
                 let (from, to) = (from.0.as_secs_f64(), to.0.as_secs_f64());
-                from + (to - from) * draw.uniform()
+                from + (to - from) * rng.f64()
             }
-            Delay::Percentiles(percentiles) => percentiles.sample(draw),
+            Delay::Percentiles(percentiles) => percentiles.sample(rng),
         };
-        // What is not a duration (negative, infinite) is none at all, or as long as it gets.
+        // A sample may be negative or infinite: it becomes no wait at all, or the longest.
         Duration::try_from_secs_f64(seconds.clamp(0.0, DELAY_MAX.as_secs_f64())).unwrap_or_default()
     }
 
-    /// What makes this impossible, if anything.
+    /// What is wrong with the delay, if anything.
     pub(crate) fn problem(&self) -> Option<String> {
         let longest = match self {
-            Delay::Fixed(span) => *span,
-            Delay::Uniform(Between { from, to }) if from > to => {
+            Delay::Fixed(duration) => *duration,
+            Delay::Uniform(DelayRange { from, to }) if from > to => {
                 return Some(format!("a delay from {from} to {to} is empty; swap the two"));
             }
-            Delay::Uniform(Between { to, .. }) => *to,
-            Delay::Percentiles(Percentiles { p50, p99, .. }) if p50 > p99 => {
+            Delay::Uniform(DelayRange { to, .. }) => *to,
+            Delay::Percentiles(DelayPercentiles { p50, p99, .. }) if p50 > p99 => {
                 return Some(format!(
                     "the median of a delay, {p50}, cannot be above its 99th percentile, {p99}"
                 ));
             }
-            Delay::Percentiles(Percentiles { p50, shape: Shape::Lognormal, .. }) if p50.0.is_zero() => {
+            Delay::Percentiles(DelayPercentiles { p50, shape: DistributionShape::Lognormal, .. })
+                if p50.0.is_zero() =>
+            {
                 return Some("a lognormal delay needs a median above 0".to_owned());
             }
-            Delay::Percentiles(Percentiles { p99, max, .. }) => max.unwrap_or(*p99),
+            Delay::Percentiles(DelayPercentiles { p99, max, .. }) => max.unwrap_or(*p99),
         };
         (longest.0 > DELAY_MAX).then(|| {
             format!("a delay of {longest} is too long; {} is the longest there is", HumanDuration(DELAY_MAX))
@@ -110,16 +116,18 @@ impl Delay {
     }
 }
 
-impl Percentiles {
-    fn sample(&self, draw: Draw) -> f64 {
+impl DelayPercentiles {
+    fn sample(&self, rng: &mut Rng) -> f64 {
         let (p50, p99) = (self.p50.0.as_secs_f64(), self.p99.0.as_secs_f64());
         let seconds = match self.shape {
-            Shape::Lognormal => p50 * ((p99 / p50).ln() / NORMAL_P99 * draw.normal()).exp(),
-            Shape::Normal => p50 + (p99 - p50) / NORMAL_P99 * draw.normal(),
-            Shape::Exponential => {
+            DistributionShape::Lognormal => {
+                p50 * ((p99 / p50).ln() / NORMAL_P99 * standard_normal(rng)).exp()
+            }
+            DistributionShape::Normal => p50 + (p99 - p50) / NORMAL_P99 * standard_normal(rng),
+            DistributionShape::Exponential => {
                 // An exponential that starts where both percentiles fit; never before zero.
                 let mean = (p99 - p50) / 50_f64.ln();
-                p50 + mean * (-(1.0 - draw.uniform()).ln() - std::f64::consts::LN_2)
+                p50 + mean * (-(1.0 - rng.f64()).ln() - std::f64::consts::LN_2)
             }
         };
         self.max.map_or(seconds, |max| seconds.min(max.0.as_secs_f64()))
@@ -140,17 +148,17 @@ impl FromStr for Delay {
         let wrong = |reason: String| {
             format!("{reason}; a delay is 200ms, a range 10ms..50ms, or a distribution p50=20ms,p99=200ms")
         };
-        let span = |text: &str| text.parse::<HumanDuration>().map_err(|error| wrong(error.to_string()));
+        let duration = |text: &str| text.parse::<HumanDuration>().map_err(|error| wrong(error.to_string()));
         if let Some((from, to)) = text.split_once("..") {
-            return Ok(Delay::Uniform(Between { from: span(from)?, to: span(to)? }));
+            return Ok(Delay::Uniform(DelayRange { from: duration(from)?, to: duration(to)? }));
         }
         if !text.contains('=') {
-            return Ok(Delay::Fixed(span(text)?));
+            return Ok(Delay::Fixed(duration(text)?));
         }
         let pairs = text.split(',').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
         let members: serde_json::Map<String, Value> =
             pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().into())).collect();
-        Percentiles::deserialize(&Value::Object(members))
+        DelayPercentiles::deserialize(&Value::Object(members))
             .map(Delay::Percentiles)
             .map_err(|error| wrong(error.to_string()))
     }
@@ -162,9 +170,10 @@ impl<'de> Deserialize<'de> for Delay {
         let value = Value::deserialize(deserializer)?;
         let read = match &value {
             Value::Object(members) if members.contains_key("from") || members.contains_key("to") => {
-                Between::deserialize(&value).map(Delay::Uniform)
+                DelayRange::deserialize(&value).map(Delay::Uniform)
             }
-            Value::Object(_) => Percentiles::deserialize(&value).map(Delay::Percentiles),
+            Value::Object(_) => DelayPercentiles::deserialize(&value).map(Delay::Percentiles),
+            Value::String(text) => text.parse().map_err(serde_json::Error::custom),
             _ => HumanDuration::deserialize(&value).map(Delay::Fixed),
         };
         read.map_err(|error| D::Error::custom(format!("delay: {error}")))
@@ -182,8 +191,9 @@ mod tests {
     }
 
     fn samples(delay: Delay) -> Vec<f64> {
+        let mut rng = Rng::with_seed(42);
         let mut waits: Vec<f64> =
-            (0..SAMPLES).map(|n| delay.sample(Draw::of(42, "rule", n)).as_secs_f64() * 1_000.0).collect();
+            (0..SAMPLES).map(|_| delay.sample(&mut rng).as_secs_f64() * 1_000.0).collect();
         waits.sort_by(f64::total_cmp);
         waits
     }
@@ -223,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_is_typed_in_a_word() {
+    fn a_delay_is_read_from_text() {
         for (text, json) in [
             ("200ms", r#""200ms""#),
             ("10ms..50ms", r#"{"from":"10ms","to":"50ms"}"#),
@@ -231,6 +241,7 @@ mod tests {
             ("p50=20ms, p99=2s, shape=normal", r#"{"p50":"20ms","p99":"2s","shape":"normal"}"#),
         ] {
             assert_eq!(text.parse(), Ok(read(json)), "{text}");
+            assert_eq!(read(&format!("{text:?}")), read(json), "as text in JSON: {text}");
         }
         for text in ["", "soon", "1ms..", "p50=1ms", "p50=1ms,p99=2ms,p10=1ms", "a=b"] {
             assert!(text.parse::<Delay>().unwrap_err().contains("10ms..50ms"), "{text}");
