@@ -166,7 +166,7 @@ pub struct ChangeRequest {
 pub struct Changes {
     /// `{"Documents": […]}`; empty when nothing changed.
     pub body: Bytes,
-    /// Where to continue.
+    /// The continuation after these changes.
     pub etag: String,
     /// The last change the partition had made by then, wherever in it; none where it does not say.
     pub lsn: Option<u64>,
