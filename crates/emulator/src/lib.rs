@@ -20,7 +20,6 @@ mod error;
 mod running;
 
 // From HTTP requests to operations and back, and what each operation does.
-mod blocking;
 pub mod gateway;
 mod handlers;
 mod hosted;

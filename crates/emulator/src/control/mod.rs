@@ -29,12 +29,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Request, Response};
 
-use crate::blocking::run_blocking;
 use crate::faults::Faults;
 use crate::request_log::RequestLog;
 use ::clock::Clock;
 use engine::account::Account;
 use engine::account::operations::Operations;
+use engine::blocking::run_blocking;
 use request::ControlRequest;
 use response::{ControlError, ControlResult, json};
 use routes::Route;

@@ -164,7 +164,7 @@ mod tests {
 
     /// Many clients at once, each waiting as told and giving up after nine tries, as SDKs do.
     #[test]
-    fn clients_that_wait_as_told_are_served_within_nine_retries() {
+    fn clients_that_honour_retry_after_are_served_within_nine_retries() {
         let mut bucket = TokenBucket::new(400.0, at(0.0));
         let mut arrivals: Vec<(Duration, u32)> = vec![(at(0.0), 0); 300];
         let (mut served, mut last, mut most) = (0, Duration::ZERO, 0);
@@ -296,7 +296,7 @@ mod tests {
 
         /// A client that waits as long as it was told is admitted, if no other request came in between.
         #[test]
-        fn waiting_as_told_is_admitted(
+        fn a_client_that_honours_retry_after_is_admitted(
             rate in 10.0..20_000.0_f64,
             units in 0.01..50_000.0_f64,
             start_ms in 0_u64..1_000_000,

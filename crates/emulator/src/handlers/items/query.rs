@@ -10,11 +10,11 @@ use sql::{QueryContext, RowOrigin, Statement, SupportedFeatures, Value};
 use super::partition_response::{PartitionResponse, check_session};
 use super::scope::{Target, target};
 use super::{as_of, partition_key, query_plan};
-use crate::blocking::run_blocking;
 use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
 use crate::response::{Reply, ServiceError};
 use clock::Stopwatch;
+use engine::blocking::run_blocking;
 use engine::charge::{self, QueryWork};
 use engine::query::{
     Continuation, ContinuationToken, IndexMetrics, PageBody, QueryOutcome, QueryRequest, Scope,
