@@ -2,6 +2,7 @@
 //!
 //! The local account sees a request when it arrives, the driver before it is sent. What one of them cannot
 //! do is an error when the rule is added, with a message that names what to use instead. Pure.
+#![warn(clippy::wildcard_enum_match_arm, reason = "a new case must be decided on")]
 
 use std::fmt;
 

@@ -2,6 +2,7 @@
 //!
 //! Pure. Input: a snapshot of a [`ConnectionActivity`](crate::connection_activity::ConnectionActivity), the
 //! time and the limits. Output: a [`TimeoutDecision`].
+#![warn(clippy::wildcard_enum_match_arm, reason = "a new case must be decided on")]
 
 use std::time::Duration;
 

@@ -4,6 +4,7 @@
 //! requests more from the instances that own more than it does. An owner whose lease is requested finishes its batch,
 //! writes its checkpoint and releases the lease. When two instances choose the same lease, the write with the current
 //! ETag wins.
+#![warn(clippy::wildcard_enum_match_arm, reason = "a new case must be decided on")]
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -3,6 +3,7 @@
 //! Without a dead-letter hook the batch is retried until it succeeds, with growing waits. With one, a batch that has
 //! used up its attempts is halved repeatedly, until a single change fails; that change gets attempts of its own and
 //! then goes to the hook. The sub-batches are delivered one after the other, in the order of the feed.
+#![warn(clippy::wildcard_enum_match_arm, reason = "a new case must be decided on")]
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -9,6 +9,7 @@
 //! A throttled request gets a time to retry after: when the debt is paid. If many got the same time they
 //! would retry together, and all but one would be throttled again until their retries run out. So each gets a
 //! time of its own, after those that were throttled before, up to a second later.
+#![warn(clippy::wildcard_enum_match_arm, reason = "a new case must be decided on")]
 
 use std::time::Duration;
 

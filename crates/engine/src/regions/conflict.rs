@@ -1,4 +1,5 @@
 //! Conflict resolution: two regions wrote one item, and one version has to win. Pure.
+#![warn(clippy::wildcard_enum_match_arm, reason = "a new case must be decided on")]
 
 use protocol::container::{ConflictResolutionMode, ConflictResolutionPolicy};
 use sql::Value;
