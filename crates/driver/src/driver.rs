@@ -17,7 +17,7 @@ use protocol::status::{Status, SubStatus};
 use crate::account::Account;
 use crate::background::Background;
 use crate::cache::{AccountCache, Container, ContainerCache, PartitionRanges};
-use crate::clock::Clock;
+use crate::clock::{Clock, after};
 use crate::diagnostics::Diagnostics;
 use crate::diagnostics::metrics::{Metrics, MetricsSnapshot, SeriesKey};
 use crate::error::{Error, ErrorKind, Result};
@@ -105,7 +105,9 @@ impl CosmosDriver {
         let started = inner.clock.now();
         inner.start_background();
         if !inner.account.peek(AccountState::is_known) {
-            inner.discover_account(started + settings.timeouts.end_to_end).await?;
+            // Before the first request: a mistake of the caller is not a reason to send anything.
+            pipeline::check(operation)?;
+            inner.discover_account(after(started, settings.timeouts.end_to_end)).await?;
         }
         let result = pipeline::execute(inner, operation, &settings, started).await;
         inner.record_metrics(operation, &result);
@@ -232,7 +234,7 @@ impl Inner {
 
     /// The deadline of calls without options of their own, which start now.
     fn default_deadline(&self) -> Instant {
-        self.clock.now() + self.settings.operation.timeouts.end_to_end
+        self.clock.after(self.settings.operation.timeouts.end_to_end)
     }
 
     fn record_metrics(&self, operation: &Operation, result: &Result<Response>) {

@@ -59,7 +59,7 @@ async fn probe_partition(driver: &Inner, key: &PartitionRegion) {
         endpoint,
         headers,
         context: ExecutionContext::Probe,
-        deadline: driver.clock.now() + limits.request_timeout,
+        deadline: driver.clock.after(limits.request_timeout),
     };
     match driver.gateway.execute(request, &limits).await.outcome {
         GatewayOutcome::Success(_) => driver.partitions.update(|partitions| partitions.probe_succeeded(key)),

@@ -27,6 +27,7 @@ pub(crate) use self::error_mapping::of_outcome as error_of;
 pub(crate) use self::location::Location;
 use self::retry_state::RetryState;
 pub(crate) use self::retry_state::backoff;
+use crate::clock::after;
 use crate::diagnostics::Recorder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::operation::Operation;
@@ -42,12 +43,8 @@ pub(crate) async fn execute<C: PipelineContext>(
     settings: &OperationSettings,
     started: Instant,
 ) -> Result<Response> {
-    if operation.target().names_nothing() {
-        let link = operation.target().link();
-        let message = format!("an id of `{link}` is empty or made of dots, which no resource can have");
-        return Err(Error::new(ErrorKind::BadRequest, message));
-    }
-    let deadline = started + settings.timeouts.end_to_end;
+    check(operation)?;
+    let deadline = after(started, settings.timeouts.end_to_end);
     let recorder = Recorder::new(operation.kind().name(), started);
     let mut execution = Execution { context, operation, settings, deadline, recorder };
     let mut state = RetryState::default();
@@ -77,7 +74,7 @@ pub(crate) async fn execute<C: PipelineContext>(
                 let error = error_mapping::given_up(reason, outcome, context.clock().time_of_day());
                 return Err(execution.with_diagnostics(error));
             }
-            Step::Retry { delay, .. } if now + delay >= deadline => {
+            Step::Retry { delay, .. } if after(now, delay) >= deadline => {
                 let undecided = state.maybe_applied && !operation.is_read_only();
                 let error = error_mapping::out_of_time(outcome, undecided, context.clock().time_of_day());
                 return Err(execution.with_diagnostics(error));
@@ -91,6 +88,14 @@ pub(crate) async fn execute<C: PipelineContext>(
                 previous = Some(region);
             }
         }
+    }
+}
+
+/// An error about an operation that cannot be sent as it is.
+pub(crate) fn check(operation: &Operation) -> Result<()> {
+    match operation.invalid_because() {
+        None => Ok(()),
+        Some(message) => Err(Error::new(ErrorKind::BadRequest, message).about(operation.target().link())),
     }
 }
 

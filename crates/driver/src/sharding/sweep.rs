@@ -25,7 +25,7 @@ pub(super) async fn run(transport: Weak<Inner>) {
         return;
     };
     let mut used_before = None;
-    let mut next_look = clock.now() + interval;
+    let mut next_look = clock.after(interval);
     loop {
         let Some(common) = transport.upgrade().map(|inner| Arc::clone(&inner.common)) else { return };
         let asked = std::pin::pin!(common.wake.signalled_once());
@@ -40,7 +40,7 @@ pub(super) async fn run(transport: Weak<Inner>) {
                 used_before.zip(used).and_then(|(then, now)| processor::share(then, now, processor::count()));
             used_before = used;
             inner.sweep(share).await;
-            next_look = clock.now() + interval;
+            next_look = clock.after(interval);
         } else {
             inner.grow().await;
         }
@@ -72,7 +72,7 @@ impl Inner {
 
     /// Whether a connection stands, or the client makes its own with the first request.
     async fn connect(&self, client: Arc<SharedClient>, url: Url) -> bool {
-        let deadline = self.clock.now() + self.common.clients.config().connect_timeout;
+        let deadline = self.clock.after(self.common.clients.config().connect_timeout);
         match self.clock.within(Some(deadline), client.transport().connect(&url)).await {
             Some(Ok(())) => true,
             Some(Err(error)) => {

@@ -3,6 +3,7 @@
 mod account_discovery;
 mod bad_peers;
 mod bulk;
+mod caller_errors;
 mod cancellation;
 mod change_feed;
 mod faulty_server;
