@@ -11,6 +11,7 @@ mod load;
 mod options;
 mod queries;
 mod retries;
+mod runtimes;
 mod secure;
 mod seeded;
 mod sessions;
