@@ -25,7 +25,7 @@ pub use self::outcome::{GatewayOutcome, GatewayResult};
 pub(crate) use self::request::AttemptProgress;
 pub use self::request::GatewayRequest;
 use self::throttle::{ThrottleDecision, ThrottleLimits, ThrottleState};
-use crate::clock::Clock;
+use crate::clock::{Clock, after};
 use crate::diagnostics::SendRecord;
 use crate::operation::Plane;
 use crate::options::OperationSettings;
@@ -129,7 +129,7 @@ impl GatewayClient {
                 }
             }
             attempt.progress.inspect(|progress| progress.requested());
-            let until = attempt.deadline.min(begun + limits.request_timeout);
+            let until = attempt.deadline.min(after(begun, limits.request_timeout));
             let sent = self
                 .connections
                 .send(attempt.endpoint, &outgoing, attempt.excluded_shard, begun, until)
@@ -166,7 +166,8 @@ struct Attempt<'a> {
     token_replaced: bool,
     /// The shard that failed last.
     excluded_shard: Option<u64>,
-    /// The most that may have happened with any request so far.
+    /// The most that may have happened with any request that got no response. A response decides its request: what
+    /// was throttled or not authorized was not executed.
     sent: Sent,
     /// How long the attempt waited before the request in flight.
     waited: Duration,
@@ -204,7 +205,9 @@ impl Attempt<'_> {
         let waited = std::mem::take(&mut self.waited);
         let record = SendRecord { started: begun, took, status, charge, sent, shard, waited, exchange };
         self.earlier.extend(self.last.replace(record));
-        self.sent = most_certain(self.sent, sent);
+        if failure.is_some() {
+            self.sent = most_certain(self.sent, sent);
+        }
         match (result, failure) {
             (Ok(response), _) => self.evaluate_response(response, ended),
             (Err(error), Some(failure)) => self.evaluate_failure(error, failure, shard, took, ended),
