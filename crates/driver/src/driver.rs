@@ -7,9 +7,10 @@
 mod account_discovery;
 mod failback;
 mod metadata_lookup;
+mod traced;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, Once, Weak};
+use std::sync::{Arc, Mutex, Once, OnceLock, Weak};
 use std::time::Instant;
 
 use protocol::status::{Status, SubStatus};
@@ -25,12 +26,13 @@ use crate::gateway::{AttemptLimits, GatewayClient, GatewayRequest, GatewayResult
 use crate::hedging::HedgingBudget;
 use crate::operation::{ContainerName, Operation, Plane, Scope};
 use crate::options::{DriverSettings, OperationOptions, OperationSettings};
-use crate::pipeline::{self, Location, PipelineContext};
+use crate::pipeline::{Location, PipelineContext};
 use crate::response::Response;
 use crate::routing::refresh::{REFRESH_INTERVAL, RefreshHistory};
 use crate::routing::{
     AccountState, Endpoint, PartitionId, PartitionState, Placement, StateCell, failback_interval,
 };
+use crate::telemetry::{ClientIdentity, OperationObserver};
 
 /// A connection to one account. Cheap to clone; background tasks and caches end with the last clone.
 ///
@@ -54,6 +56,8 @@ struct Inner {
     containers: ContainerCache,
     hedging_budget: HedgingBudget,
     metrics: Metrics,
+    identity: ClientIdentity,
+    observer: OnceLock<Arc<dyn OperationObserver>>,
     clock: Clock,
     background_started: Once,
     background: Background,
@@ -69,6 +73,7 @@ impl CosmosDriver {
         let backup_endpoints = account.backup_endpoints().iter().cloned().map(Endpoint::global).collect();
         let account = AccountState::unknown(Endpoint::global(account.endpoint().clone()));
         let partitions = PartitionState::new(settings.circuit_breaker);
+        let identity = gateway.identity(account.global().clone());
         CosmosDriver(Arc::new_cyclic(|this| Inner {
             this: this.clone(),
             settings,
@@ -81,6 +86,8 @@ impl CosmosDriver {
             containers: ContainerCache::new(),
             hedging_budget: HedgingBudget::default(),
             metrics: Metrics::new(),
+            identity,
+            observer: OnceLock::new(),
             clock,
             background_started: Once::new(),
             background: Background::new(),
@@ -104,11 +111,9 @@ impl CosmosDriver {
         let settings = inner.settings.for_operation(Some(options))?;
         let started = inner.clock.now();
         inner.start_background();
-        if !inner.account.peek(AccountState::is_known) {
-            inner.discover_account(started + settings.timeouts.end_to_end).await?;
-        }
-        let result = pipeline::execute(inner, operation, &settings, started).await;
+        let result = inner.execute_traced(operation, &settings, started).await;
         inner.record_metrics(operation, &result);
+        inner.tell_observer(operation, &settings, started, &result);
         result
     }
 

@@ -70,6 +70,7 @@ pub mod query;
 pub mod diagnostics;
 mod error;
 mod response;
+pub mod telemetry;
 
 // 4. The account, its driver, and what drivers of a process share.
 mod account;

@@ -11,7 +11,9 @@ use protocol::status::Status;
 
 use super::Inner;
 use crate::operation::{Operation, OperationKind, Plane, Scope, Target};
-use crate::routing::{PartitionRegion, UNAVAILABLE_FOR};
+use crate::pipeline::update_breaker;
+use crate::routing::{Endpoint, PartitionRegion, Region, UNAVAILABLE_FOR};
+use crate::telemetry::events;
 
 /// Probes that run at the same time.
 const PROBES_MAX: usize = 8;
@@ -20,13 +22,32 @@ const PROBES_MAX: usize = 8;
 pub(super) async fn probe_all(driver: Arc<Inner>) {
     let now = driver.clock.now();
     if driver.account.peek(|account| account.has_expired(now, UNAVAILABLE_FOR)) {
-        driver.account.update(|account| account.expire(now, UNAVAILABLE_FOR));
+        let regions = driver.account.update_with(|account| {
+            let next = account.expire(now, UNAVAILABLE_FOR);
+            let is_back = |region: &Region| {
+                account.is_unavailable(region, false) && !next.is_unavailable(region, false)
+            };
+            let regions: Vec<Region> =
+                account.all().map(Endpoint::region).filter(|region| is_back(region)).cloned().collect();
+            (next, regions)
+        });
+        regions.iter().for_each(events::region_available);
     }
     probe_regions(&driver, now).await;
     if driver.partitions.peek(|partitions| partitions.next_probe().is_none_or(|at| at > now)) {
         return;
     }
-    let probes = driver.partitions.update_with(|partitions| partitions.sweep(now).take_probes(now));
+    let (probes, changes) = driver.partitions.update_with(|partitions| {
+        let (next, probes) = partitions.sweep(now).take_probes(now);
+        let changes: Vec<_> = partitions
+            .breakers()
+            .map(|(key, breaker)| (key.clone(), breaker.state, next.state_of(key)))
+            .collect();
+        (next, (probes, changes))
+    });
+    for (key, before, after) in &changes {
+        events::breaker_changed(key, *before, *after);
+    }
     for batch in probes.chunks(PROBES_MAX) {
         futures::future::join_all(batch.iter().map(|key| probe_partition(&driver, key))).await;
     }
@@ -39,6 +60,7 @@ async fn probe_regions(driver: &Inner, now: Instant) {
     let probes = unreachable.iter().map(async |endpoint| {
         if driver.fetch_account_from(endpoint).await.is_ok() {
             driver.account.update(|account| account.mark_available(endpoint.region()));
+            events::region_available(endpoint.region());
         }
     });
     futures::future::join_all(probes).await;
@@ -62,12 +84,14 @@ async fn probe_partition(driver: &Inner, key: &PartitionRegion) {
         deadline: driver.clock.now() + limits.request_timeout,
     };
     match driver.gateway.execute(request, &limits).await.outcome {
-        GatewayOutcome::Success(_) => driver.partitions.update(|partitions| partitions.probe_succeeded(key)),
+        GatewayOutcome::Success(_) => {
+            update_breaker(driver, key, |partitions| partitions.probe_succeeded(key));
+        }
         // The partition no longer exists, so neither does anything to fail back to.
         GatewayOutcome::ServiceError(response)
             if matches!(response.status, Status::GONE | Status::NOT_FOUND) =>
         {
-            driver.partitions.update(|partitions| partitions.record_success(key));
+            update_breaker(driver, key, |partitions| partitions.record_success(key));
         }
         GatewayOutcome::ServiceError(_)
         | GatewayOutcome::NoResponse { .. }

@@ -6,6 +6,7 @@
 
 mod headers;
 mod kind;
+mod name;
 mod target;
 
 use std::borrow::Cow;

@@ -5,6 +5,8 @@ use std::time::Instant;
 use super::context::PipelineContext;
 use super::decision::{Access, Effect};
 use super::location::Location;
+use crate::routing::{PartitionRegion, PartitionState, Unavailable};
+use crate::telemetry::events;
 
 /// Applies the effects of a decision, in order.
 pub(crate) async fn apply<C: PipelineContext>(
@@ -17,15 +19,21 @@ pub(crate) async fn apply<C: PipelineContext>(
         let now = context.clock().now();
         match effect {
             Effect::MarkUnavailable(region, what) => {
-                context.account().update(|account| account.mark_unavailable(&region, what, now));
+                let was_available = context.account().update_with(|account| {
+                    let was_available = !account.is_unavailable(&region, what == Unavailable::All);
+                    (account.mark_unavailable(&region, what, now), was_available)
+                });
+                if was_available {
+                    events::region_unavailable(&region, what);
+                }
             }
             Effect::RefreshAccount => context.refresh_account(deadline).await,
             Effect::PartitionFailed(key, access) => {
                 let is_read = access == Access::Read;
-                context.partitions().update(|partitions| partitions.record_failure(&key, is_read, now));
+                update_breaker(context, &key, |partitions| partitions.record_failure(&key, is_read, now));
             }
             Effect::PartitionTripped(key) => {
-                context.partitions().update(|partitions| partitions.trip(&key, now));
+                update_breaker(context, &key, |partitions| partitions.trip(&key, now));
             }
             Effect::RefreshPartitions(_) => {
                 if let Some(location) = location {
@@ -39,4 +47,18 @@ pub(crate) async fn apply<C: PipelineContext>(
             }
         }
     }
+}
+
+/// Changes the state of the breakers, and tells whether that of `key` opened or closed.
+pub(crate) fn update_breaker<C: PipelineContext>(
+    context: &C,
+    key: &PartitionRegion,
+    change: impl FnOnce(&PartitionState) -> PartitionState,
+) {
+    let (before, after) = context.partitions().update_with(|partitions| {
+        let next = change(partitions);
+        let states = (partitions.state_of(key), next.state_of(key));
+        (next, states)
+    });
+    events::breaker_changed(key, before, after);
 }

@@ -21,6 +21,7 @@ mod tests;
 
 use std::time::Instant;
 
+pub(crate) use self::apply_effects::update_breaker;
 pub(crate) use self::context::PipelineContext;
 use self::decision::{Effect, Step};
 pub(crate) use self::error_mapping::of_outcome as error_of;
@@ -33,6 +34,7 @@ use crate::operation::Operation;
 use crate::options::OperationSettings;
 use crate::response::Response;
 use crate::routing::{AccountState, PartitionState, Region};
+use crate::telemetry::events;
 
 /// Carries out one operation that the caller began at `started`: attempt after attempt, until one succeeds or
 /// nothing more can be tried.
@@ -48,7 +50,7 @@ pub(crate) async fn execute<C: PipelineContext>(
         return Err(Error::new(ErrorKind::BadRequest, message));
     }
     let deadline = started + settings.timeouts.end_to_end;
-    let recorder = Recorder::new(operation.kind().name(), started);
+    let recorder = Recorder::new(operation.name(), started);
     let mut execution = Execution { context, operation, settings, deadline, recorder };
     let mut state = RetryState::default();
     let mut previous: Option<Region> = None;
@@ -83,6 +85,7 @@ pub(crate) async fn execute<C: PipelineContext>(
                 return Err(execution.with_diagnostics(error));
             }
             Step::Retry { delay, state: next } => {
+                events::retrying(&region, decision.reason, delay);
                 apply_effects::apply(context, decision.effects, location.as_ref(), deadline).await;
                 if !delay.is_zero() {
                     context.clock().sleep(delay).await;

@@ -3,6 +3,7 @@
 use protocol::headers as names;
 use protocol::status::{Status, SubStatus};
 
+use super::apply_effects::update_breaker;
 use super::attempt::{AttemptResult, RaceEntry};
 use super::context::PipelineContext;
 use super::location::Location;
@@ -12,6 +13,7 @@ use crate::gateway::{GatewayOutcome, GatewayResult};
 use crate::hedging::winner::RaceAttempt;
 use crate::response::Response;
 use crate::routing::{PartitionRegion, Region};
+use crate::telemetry::events;
 use crate::transport::TransportResponse;
 
 impl<C: PipelineContext> Execution<'_, C> {
@@ -65,13 +67,14 @@ impl<C: PipelineContext> Execution<'_, C> {
         let is_read = self.operation.is_read_only();
         if view.account.is_unavailable(region, is_read) {
             self.context.account().update(|account| account.mark_available(region));
+            events::region_available(region);
         }
         if !view.partitions.is_empty()
             && let Some(partition) = view.location.and_then(|location| location.partition.clone())
         {
             let key = PartitionRegion { partition, region: region.clone() };
             if view.partitions.remembers(&key) {
-                self.context.partitions().update(|partitions| partitions.record_success(&key));
+                update_breaker(self.context, &key, |partitions| partitions.record_success(&key));
             }
         }
         let now = self.context.clock().now();

@@ -100,6 +100,11 @@ impl PartitionState {
         self.breakers.get(&key).is_some_and(|breaker| matches!(breaker.state, BreakerState::Open { .. }))
     }
 
+    /// The state of the breaker of a partition in a region.
+    pub fn state_of(&self, key: &PartitionRegion) -> BreakerState {
+        self.breakers.get(key).map_or(BreakerState::Closed, |breaker| breaker.state)
+    }
+
     /// Every breaker that remembers something.
     pub fn breakers(&self) -> impl Iterator<Item = (&PartitionRegion, &Breaker)> {
         self.breakers.iter()
