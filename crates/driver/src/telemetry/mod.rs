@@ -20,3 +20,6 @@ pub use attributes::AttributeValue;
 pub use observer::{OperationEnded, OperationObserver};
 pub(crate) use operation_span::{ClientIdentity, OperationSpan};
 pub use points::MetricPoint;
+
+#[cfg(test)]
+mod tests;
