@@ -9,6 +9,8 @@ mod failback;
 mod metadata_lookup;
 mod traced;
 
+pub use self::traced::WeakDriver;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, Once, OnceLock, Weak};
 use std::time::Instant;

@@ -1,6 +1,6 @@
 //! Operations in their spans, and the observer that is told of them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use super::{CosmosDriver, Inner};
@@ -18,6 +18,11 @@ impl CosmosDriver {
     /// it has one already.
     pub fn set_observer(&self, observer: Arc<dyn OperationObserver>) -> bool {
         self.0.observer.set(observer).is_ok()
+    }
+
+    /// A reference that does not keep the driver alive.
+    pub fn downgrade(&self) -> WeakDriver {
+        WeakDriver(self.0.this.clone())
     }
 }
 
@@ -79,5 +84,16 @@ impl Inner {
             strategy => strategy.header_value().filter(|_| operation.is_read_only()),
         };
         own.unwrap_or_else(|| self.account.peek(AccountState::consistency).name())
+    }
+}
+
+/// A reference to a driver that does not keep it alive, for gauges that are asked now and then.
+#[derive(Clone, Debug)]
+pub struct WeakDriver(Weak<Inner>);
+
+impl WeakDriver {
+    /// The driver, unless its last clone was dropped.
+    pub fn upgrade(&self) -> Option<CosmosDriver> {
+        self.0.upgrade().map(CosmosDriver)
     }
 }
