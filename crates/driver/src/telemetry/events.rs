@@ -69,19 +69,19 @@ pub(crate) fn regions_changed(account: &AccountState) {
 pub(crate) fn breaker_changed(key: &PartitionRegion, before: BreakerState, after: BreakerState) {
     let region = key.region.as_str();
     let container = &key.partition.container.name;
-    let partition_range = key.partition.range.0;
+    let (partition_range, access) = (key.partition.range.0, key.access.name());
     match (before, after) {
         (BreakerState::Open { .. }, BreakerState::Open { .. })
         | (BreakerState::HalfOpen, BreakerState::HalfOpen)
         | (BreakerState::Closed, BreakerState::Closed) => {}
         (BreakerState::Closed | BreakerState::HalfOpen, BreakerState::Open { .. }) => {
-            tracing::warn!(target: ROUTING_TARGET, region, %container, partition_range, "circuit breaker opened");
+            tracing::warn!(target: ROUTING_TARGET, region, %container, partition_range, access, "circuit breaker opened");
         }
         (BreakerState::Closed | BreakerState::Open { .. }, BreakerState::HalfOpen) => {
-            tracing::info!(target: ROUTING_TARGET, region, %container, partition_range, "circuit breaker half open");
+            tracing::info!(target: ROUTING_TARGET, region, %container, partition_range, access, "circuit breaker half open");
         }
         (BreakerState::Open { .. } | BreakerState::HalfOpen, BreakerState::Closed) => {
-            tracing::info!(target: ROUTING_TARGET, region, %container, partition_range, "circuit breaker closed");
+            tracing::info!(target: ROUTING_TARGET, region, %container, partition_range, access, "circuit breaker closed");
         }
     }
 }

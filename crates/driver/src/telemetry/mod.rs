@@ -14,12 +14,14 @@ pub mod names;
 mod observer;
 mod operation_span;
 mod points;
+mod state_changes;
 
 pub(crate) use attempt_span::AttemptSpan;
 pub use attributes::AttributeValue;
 pub use observer::{OperationEnded, OperationObserver};
 pub(crate) use operation_span::{ClientIdentity, OperationSpan};
 pub use points::MetricPoint;
+pub(crate) use state_changes::{update_account, update_breaker, update_breakers};
 
 #[cfg(test)]
 mod tests;

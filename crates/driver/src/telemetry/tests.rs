@@ -19,7 +19,7 @@ use super::{AttemptSpan, OperationSpan, events};
 use crate::clock::Clock;
 use crate::diagnostics::{Diagnostics, ExecutionContext, SendRecord};
 use crate::error::{Error, ErrorKind};
-use crate::operation::{ContainerName, Operation, ResponseHeaders};
+use crate::operation::{Access, ContainerName, Operation, ResponseHeaders};
 use crate::region::Region;
 use crate::response::Response;
 use crate::routing::{
@@ -148,7 +148,7 @@ fn everything() {
     events::regions_changed(&AccountState::unknown(endpoint()));
     let container = ContainerIdentity { name: ContainerName::new("shop", "orders"), rid: "rid".to_owned() };
     let partition = PartitionId { container: Arc::new(container), range: RangeId(0) };
-    let key = PartitionRegion { partition, region };
+    let key = PartitionRegion { partition, region, access: Access::Read };
     let now = Clock::machine().now();
     let open = BreakerState::Open { since: now, probed_at: now };
     let states = [BreakerState::Closed, open, BreakerState::HalfOpen, BreakerState::Closed];
