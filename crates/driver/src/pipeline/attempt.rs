@@ -186,8 +186,16 @@ impl<'a, C: PipelineContext> Execution<'a, C> {
         let now = self.context.clock().now();
         let took = now.saturating_duration_since(started);
         let endpoint = &route.endpoint;
-        let is_silent = result.is_silent()
-            && is_long(took, endpoint.latencies().p99(self.operation.kind(), now), context);
+        // A deadline may have left the region no time; a connection that failed had its chance.
+        let had_time = match result.outcome {
+            GatewayOutcome::DeadlineExceeded { .. } => {
+                is_long(took, endpoint.latencies().p99(self.operation.kind(), now), context)
+            }
+            GatewayOutcome::Success(_)
+            | GatewayOutcome::ServiceError(_)
+            | GatewayOutcome::NoResponse { .. } => true,
+        };
+        let is_silent = result.is_silent() && had_time;
         let no_response =
             is_silent.then(|| NoResponse { started, last_response: endpoint.last_response().get() });
         evaluate(&result.outcome, &self.situation(route, view, state, no_response))

@@ -156,6 +156,11 @@ impl AccountState {
         }
     }
 
+    /// Whether the last attempt in a region got no response although it was waited for.
+    pub fn is_silent(&self, region: &Region) -> bool {
+        self.silences.contains_key(region)
+    }
+
     /// Decides who probes a region that an attempt, started at `started`, has had no response from.
     pub(crate) fn begin_probe(
         &self,
