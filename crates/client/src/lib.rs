@@ -100,6 +100,8 @@ mod call; // an operation that is sent when it is awaited
 mod list; // lists of databases and containers
 mod response;
 mod serialize; // JSON bodies
+#[cfg(feature = "telemetry")]
+pub mod telemetry;
 mod throughput; // RU/s of databases and containers
 
 pub use call::Call;

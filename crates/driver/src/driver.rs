@@ -7,9 +7,12 @@
 mod account_discovery;
 mod failback;
 mod metadata_lookup;
+mod traced;
+
+pub use self::traced::WeakDriver;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Instant;
 
 use protocol::status::{Status, SubStatus};
@@ -17,7 +20,7 @@ use protocol::status::{Status, SubStatus};
 use crate::account::Account;
 use crate::background::{SupervisedTask, repeat};
 use crate::cache::{AccountCache, Container, ContainerCache, PartitionRanges};
-use crate::clock::{Clock, after};
+use crate::clock::Clock;
 use crate::diagnostics::Diagnostics;
 use crate::diagnostics::metrics::{Metrics, MetricsSnapshot, SeriesKey};
 use crate::error::{Error, ErrorKind, Result};
@@ -25,12 +28,13 @@ use crate::gateway::{AttemptLimits, GatewayClient, GatewayRequest, GatewayResult
 use crate::hedging::HedgingBudget;
 use crate::operation::{ContainerName, Operation, Plane, Scope};
 use crate::options::{DriverSettings, OperationOptions, OperationSettings};
-use crate::pipeline::{self, Location, PipelineContext};
+use crate::pipeline::{Location, PipelineContext};
 use crate::response::Response;
 use crate::routing::refresh::{REFRESH_INTERVAL, RefreshHistory};
 use crate::routing::{
     AccountState, Endpoint, PartitionId, PartitionState, Placement, StateCell, failback_interval,
 };
+use crate::telemetry::{ClientIdentity, OperationObserver};
 
 /// A connection to one account. Cheap to clone; background tasks and caches end with the last clone.
 ///
@@ -54,6 +58,8 @@ struct Inner {
     containers: ContainerCache,
     hedging_budget: HedgingBudget,
     metrics: Metrics,
+    identity: ClientIdentity,
+    observer: OnceLock<Arc<dyn OperationObserver>>,
     clock: Clock,
     /// Reads the account's properties every few minutes.
     account_refresh: SupervisedTask,
@@ -72,6 +78,7 @@ impl CosmosDriver {
         let account = AccountState::unknown(Endpoint::global(account.endpoint().clone()));
         let partitions = PartitionState::new(settings.circuit_breaker);
         let now = clock.now();
+        let identity = gateway.identity(account.global().clone());
         CosmosDriver(Arc::new_cyclic(|this| Inner {
             this: this.clone(),
             settings,
@@ -84,6 +91,8 @@ impl CosmosDriver {
             containers: ContainerCache::new(),
             hedging_budget: HedgingBudget::default(),
             metrics: Metrics::new(),
+            identity,
+            observer: OnceLock::new(),
             clock,
             account_refresh: SupervisedTask::new(now),
             failback: SupervisedTask::new(now),
@@ -107,13 +116,9 @@ impl CosmosDriver {
         let settings = inner.settings.for_operation(Some(options))?;
         let started = inner.clock.now();
         inner.start_background(started);
-        if !inner.account.peek(AccountState::is_known) {
-            // Before the first request: a mistake of the caller is not a reason to send anything.
-            pipeline::check(operation)?;
-            inner.discover_account(after(started, settings.timeouts.end_to_end)).await?;
-        }
-        let result = pipeline::execute(inner, operation, &settings, started).await;
+        let result = inner.execute_traced(operation, &settings, started).await;
         inner.record_metrics(operation, &result);
+        inner.tell_observer(operation, &settings, started, &result);
         result
     }
 

@@ -17,6 +17,7 @@ mod processor;
 mod public_api;
 mod recreated_containers;
 mod resources;
+mod telemetry;
 
 use emulator::{Emulator, EmulatorConfig, RunningEmulator};
 use perihelion::{ContainerClient, ContainerProperties, CosmosClient, PartitionKeyDefinition, Throughput};
