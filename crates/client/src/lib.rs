@@ -96,13 +96,15 @@ mod database;
 mod items; // operations on the items of a container
 mod processor; // the change feed processor
 
-mod call; // an operation that is sent when it is awaited
+mod call; // operations that are sent when they are awaited
+mod call_options; // the options that every call has
 mod list; // lists of databases and containers
+mod pages; // pages as streams
 mod response;
 mod serialize; // JSON bodies
 mod throughput; // RU/s of databases and containers
 
-pub use call::Call;
+pub use call::{Call, CompoundCall};
 pub use client::CosmosClient;
 pub use client_builder::CosmosClientBuilder;
 pub use container::ContainerClient;
@@ -188,12 +190,14 @@ pub use driver;
 pub use driver::change_feed::{ChangeFeedMode, ChangeFeedStart};
 pub use driver::diagnostics::Diagnostics;
 pub use driver::options::{
-    CircuitBreakerOptions, ConsistencyOptions, DriverOptions, HedgingOptions, HedgingThreshold,
-    OperationOptions, ReadConsistencyStrategy, RegionOptions, RetryOptions, TimeoutOptions,
+    CircuitBreakerOptions, ConsistencyOptions, DriverOptions, HeaderOptions, HedgingOptions,
+    HedgingThreshold, OperationOptions, Priority, ReadConsistencyStrategy, RegionOptions, RetryOptions,
+    TimeoutOptions,
 };
-pub use driver::{Account, CosmosDriver, Error, ErrorKind, Response as RawResponse, Result};
+pub use driver::{Account, CosmosDriver, Error, ErrorKind, Region, Response as RawResponse, Result};
 pub use protocol::container::{ContainerProperties, PartitionKeyDefinition};
 pub use protocol::database::DatabaseProperties;
 pub use protocol::partition::{EpkRange as FeedRange, PartitionKey, PartitionKeyComponent};
+pub use protocol::query::{IndexMetrics, IndexUse, QueryMetrics};
 pub use protocol::status::{Status, SubStatus};
 pub use protocol::throughput::Throughput;

@@ -104,7 +104,7 @@ pub use account::Account;
 pub use background::Background;
 pub use cache::{Container, PartitionRanges};
 pub use clock::{Clock, Sleep};
-pub use driver::CosmosDriver;
+pub use driver::{CallDeadline, CosmosDriver};
 pub use error::{Error, ErrorKind, Result};
 pub use gateway::Credential;
 pub use operation::{Operation, OperationKind, Target};

@@ -330,7 +330,7 @@ async fn an_invalid_throughput_is_an_error_with_the_limits() {
     let account = TestAccount::start().await;
     let orders = account.orders().await;
     for throughput in [Throughput::manual(1), Throughput::manual(450), Throughput::autoscale(10)] {
-        let error = fails(orders.set_throughput(&throughput), SOON).await;
+        let error = fails(orders.set_throughput(&throughput).into_future(), SOON).await;
         check(&error, ErrorKind::BadRequest, &["throughput"]);
     }
 }

@@ -8,6 +8,7 @@
 pub mod circuit_breaker;
 pub mod consistency;
 pub mod environment;
+pub mod headers;
 pub mod hedging;
 mod invalid;
 pub mod regions;
@@ -19,6 +20,7 @@ use std::borrow::Cow;
 pub use circuit_breaker::{CircuitBreakerConfig, CircuitBreakerOptions};
 pub use consistency::{ConsistencyOptions, ConsistencySettings, ReadConsistencyStrategy};
 pub use environment::{EnvironmentOptions, InvalidVariable, ShardingVariables};
+pub use headers::{CustomHeader, HeaderOptions, HeaderSettings, Priority};
 pub use hedging::{HedgingOptions, HedgingSettings, HedgingThreshold};
 pub use invalid::InvalidOption;
 pub use regions::{RegionOptions, RegionSettings};
@@ -39,6 +41,8 @@ pub struct OperationOptions {
     pub regions: RegionOptions,
     /// Options of consistency and sessions.
     pub consistency: ConsistencyOptions,
+    /// Options of priority, throughput bucket and further headers.
+    pub headers: HeaderOptions,
 }
 
 impl OperationOptions {
@@ -77,6 +81,12 @@ impl OperationOptions {
         OperationOptions { consistency, ..self }
     }
 
+    /// Sets the options of request headers.
+    #[must_use]
+    pub fn with_headers(self, headers: HeaderOptions) -> OperationOptions {
+        OperationOptions { headers, ..self }
+    }
+
     /// Whether no option is set.
     pub fn is_empty(&self) -> bool {
         *self == OperationOptions::default()
@@ -91,6 +101,7 @@ impl OperationOptions {
             timeouts: self.timeouts.or(&fallback.timeouts),
             regions: self.regions.or(&fallback.regions),
             consistency: self.consistency.or(&fallback.consistency),
+            headers: self.headers.or(&fallback.headers),
         }
     }
 
@@ -101,6 +112,7 @@ impl OperationOptions {
             timeouts: self.timeouts.resolve()?,
             regions: self.regions.resolve(),
             consistency: self.consistency.resolve(),
+            headers: self.headers.resolve()?,
         })
     }
 }
@@ -157,6 +169,8 @@ pub struct OperationSettings {
     pub regions: RegionSettings,
     /// Options of consistency and sessions.
     pub consistency: ConsistencySettings,
+    /// The priority, throughput bucket and further headers.
+    pub headers: HeaderSettings,
 }
 
 impl Default for OperationSettings {

@@ -21,6 +21,7 @@ mod merge_ordered;
 mod offset_limit;
 mod plan;
 mod position;
+pub(crate) mod response_totals;
 pub(crate) mod rows;
 mod sequential;
 pub(crate) mod service;
@@ -35,7 +36,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use protocol::container::PartitionKeyDefinition;
 use protocol::partition::EpkRange;
-use protocol::query::DistinctType;
+use protocol::query::{DistinctType, IndexMetrics, QueryMetrics};
 use sql::Value;
 use sql::value::{SmolStr, write_json};
 
@@ -50,6 +51,7 @@ use self::hybrid::HybridSearch;
 use self::merge_ordered::MergeOrdered;
 use self::offset_limit::OffsetLimit;
 use self::plan::{Grouping, Merge, Plan};
+use self::response_totals::ResponseTotals;
 use self::rows::GroupRow;
 use self::sequential::{AfterSplit, PageStep, SequentialPages};
 use crate::diagnostics::{Diagnostics, Recent};
@@ -135,6 +137,12 @@ pub struct QueryPage {
     pub requests: u32,
     /// What happened to the last of them, newest first.
     pub diagnostics: Vec<Diagnostics>,
+    /// The session token of the partitions that responded since the page before.
+    pub session_token: Option<String>,
+    /// The query metrics of the responses since the page before, if the requests asked for them.
+    pub query_metrics: Option<QueryMetrics>,
+    /// The index metrics of the responses since the page before, if the requests asked for them.
+    pub index_metrics: Option<IndexMetrics>,
 }
 
 /// A query in progress.
@@ -165,12 +173,15 @@ enum Runner<S> {
 }
 
 impl<S: PageSource> Runner<S> {
-    fn diagnostics(&mut self) -> &mut Recent {
+    /// The diagnostics and headers of the responses since the page before.
+    fn responses(&mut self) -> (&mut Recent, &mut ResponseTotals) {
         match self {
-            Runner::InTurn(pages) => &mut pages.fan_out.diagnostics,
-            Runner::Ordered(merge) => &mut merge.fan_out.diagnostics,
-            Runner::Whole(whole) => &mut whole.pages.fan_out.diagnostics,
-            Runner::Hybrid(search) => &mut search.pages.fan_out.diagnostics,
+            Runner::InTurn(SequentialPages { fan_out, .. })
+            | Runner::Whole(Whole { pages: SequentialPages { fan_out, .. }, .. })
+            | Runner::Hybrid(HybridSearch { pages: SequentialPages { fan_out, .. }, .. }) => {
+                (&mut fan_out.diagnostics, &mut fan_out.totals)
+            }
+            Runner::Ordered(MergeOrdered { fan_out, .. }) => (&mut fan_out.diagnostics, &mut fan_out.totals),
         }
     }
 
@@ -267,12 +278,17 @@ impl<S: PageSource> QueryPages<S> {
         let rows = std::mem::take(&mut self.ready);
         self.handed_out += rows.len() as u64;
         let (charge, requests) = self.cost();
+        let (diagnostics, totals) = self.runner.responses();
+        let (session_token, query_metrics, index_metrics) = totals.take();
         let page = QueryPage {
             rows,
             has_more: !self.done,
             charge: charge - self.reported.0,
             requests: requests - self.reported.1,
-            diagnostics: self.runner.diagnostics().take(),
+            diagnostics: diagnostics.take(),
+            session_token,
+            query_metrics,
+            index_metrics,
         };
         self.reported = (charge, requests);
         Ok(Some(page))

@@ -217,7 +217,7 @@ impl Simulation {
         };
         let rows: Vec<String> = rows.iter().map(ToString::to_string).collect();
         let body = format!(r#"{{"_rid":"x","Documents":[{}],"_count":{}}}"#, rows.join(","), rows.len());
-        Page { body: body.into(), continuation, charge: 1.0, diagnostics: None }
+        Page { body: body.into(), continuation, charge: 1.0, ..Page::default() }
     }
 }
 
