@@ -111,8 +111,8 @@ pub use container::ContainerClient;
 pub use database::DatabaseClient;
 pub use items::{
     Batch, BatchItem, BatchResponse, Bulk, BulkItem, BulkItemResponse, BulkOperation, BulkResponse,
-    BulkResults, Changes, ChangesPage, FollowChanges, Page, Pages, Patch, Query, QueryItems, ReadItem,
-    WriteItem,
+    BulkResults, Changes, ChangesPage, FollowChanges, ItemIdentity, Page, Pages, Patch, Query, QueryItems,
+    ReadItem, ReadMany, ReadManyResponse, TypedContainer, WriteItem,
 };
 pub use list::{List, ListPages};
 pub use processor::{

@@ -51,7 +51,7 @@ impl<T: DeserializeOwned> ReadItem<T> {
 }
 
 /// Whether the item was not found, rather than the container: only then the last attempt itself has that status.
-fn is_missing_item(error: &Error) -> bool {
+pub(super) fn is_missing_item(error: &Error) -> bool {
     let last = error.diagnostics().and_then(|diagnostics| diagnostics.attempts().last());
     let status = last.and_then(|attempt| attempt.outcome.sent()).and_then(|sent| sent.status);
     error.kind() == ErrorKind::NotFound && status == Some((Status::NOT_FOUND, SubStatus::NONE))
