@@ -27,7 +27,7 @@ fn check(error: &Error, kind: ErrorKind, parts: &[&str]) {
 }
 
 /// Runs an operation that must fail, at the latest two seconds after its deadline.
-async fn fails<T>(operation: impl Future<Output = Result<T>>, within: Duration) -> Error {
+pub(crate) async fn fails<T>(operation: impl Future<Output = Result<T>>, within: Duration) -> Error {
     #[expect(clippy::disallowed_methods, reason = "measures how long the call took")]
     let begun = Instant::now();
     let Err(error) = operation.await else { panic!("it did not fail") };

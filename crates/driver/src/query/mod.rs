@@ -19,6 +19,7 @@ mod fan_out;
 mod hybrid;
 mod merge_ordered;
 mod offset_limit;
+mod options;
 mod plan;
 mod position;
 pub(crate) mod response_totals;
@@ -30,7 +31,7 @@ mod source;
 mod tests;
 
 use std::collections::VecDeque;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -40,6 +41,7 @@ use protocol::query::{DistinctType, IndexMetrics, QueryMetrics};
 use sql::Value;
 use sql::value::{SmolStr, write_json};
 
+pub use self::options::QueryOptions;
 pub use self::service::ServicePages;
 pub use self::source::{Page, PageError, PageRequest, PageSource};
 
@@ -61,67 +63,6 @@ use crate::error::Error;
 const PAGE_ROWS: usize = 1000;
 /// Pages kept of all ranges beyond those that are needed.
 const PAGES_AHEAD_MAX: usize = 16;
-
-/// How a query is paged.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct QueryOptions {
-    /// The most rows of a page. Default: 1000, or what the service gives.
-    pub page_items: Option<NonZeroU32>,
-    /// Requests at a time. Default: 8.
-    pub parallel_max: NonZeroUsize,
-    /// Where an earlier page of the same query stopped.
-    pub continuation: Option<String>,
-    /// The part of the container to look at. Default: all of it.
-    pub range: Option<EpkRange>,
-    /// What rows are to be no older than, instead of what this driver has seen. Default: none.
-    pub session_token: Option<String>,
-}
-
-impl Default for QueryOptions {
-    fn default() -> QueryOptions {
-        let parallel_max = NonZeroUsize::new(8).expect("8 is not zero");
-        QueryOptions { page_items: None, parallel_max, continuation: None, range: None, session_token: None }
-    }
-}
-
-impl QueryOptions {
-    /// Query options with every default.
-    pub fn new() -> QueryOptions {
-        QueryOptions::default()
-    }
-
-    /// Sets the most rows of a page.
-    #[must_use]
-    pub fn with_page_items(self, items: NonZeroU32) -> QueryOptions {
-        QueryOptions { page_items: Some(items), ..self }
-    }
-
-    /// Sets how many requests are made at a time.
-    #[must_use]
-    pub fn with_parallel_max(self, requests: NonZeroUsize) -> QueryOptions {
-        QueryOptions { parallel_max: requests, ..self }
-    }
-
-    /// Continues where an earlier page of the same query stopped.
-    #[must_use]
-    pub fn with_continuation(self, continuation: impl Into<String>) -> QueryOptions {
-        QueryOptions { continuation: Some(continuation.into()), ..self }
-    }
-
-    /// Sees at least what this session token has seen, instead of what this driver has. It may be of several
-    /// partitions, between commas: each is asked for its own part.
-    #[must_use]
-    pub fn with_session_token(self, token: impl Into<String>) -> QueryOptions {
-        QueryOptions { session_token: Some(token.into()), ..self }
-    }
-
-    /// Looks at a part of the container only.
-    #[must_use]
-    pub fn with_range(self, range: EpkRange) -> QueryOptions {
-        QueryOptions { range: Some(range), ..self }
-    }
-}
 
 /// A page of rows.
 #[derive(Clone, Debug, Default)]
@@ -242,8 +183,11 @@ impl<S: PageSource> QueryPages<S> {
                 if let Some(Continuation::Replay { rows }) = other {
                     replay = rows;
                 }
-                let parts = plan.ranges.iter().filter_map(|range| range.intersect(&part));
-                parts.map(|range| RangeStream { range, from: StreamStart::Start }).collect()
+                let parts = match options.range_pruning {
+                    true => plan.ranges.iter().filter_map(|range| range.intersect(&part)).collect(),
+                    false => vec![part],
+                };
+                parts.into_iter().map(|range| RangeStream { range, from: StreamStart::Start }).collect()
             }
         };
         let mut streams = Vec::with_capacity(ranges.len());

@@ -11,6 +11,8 @@ use protocol::resource_id::{ContainerRid, DatabaseRid, ItemRid};
 use sql::value::parse;
 use sql::{QueryContext, QuerySchema, Statement, run_reference};
 
+use std::num::NonZeroUsize;
+
 use super::*;
 use crate::error::ErrorKind;
 

@@ -195,7 +195,8 @@ impl PartitionRequests {
             PartitionRead::Point(index) => self.read_item(index).await,
             PartitionRead::Query { range, items } => {
                 let paging = QueryOptions::new().with_range(range).with_parallel_max(NonZeroUsize::MIN);
-                self.query(container, paging, &items).await
+                // One request for all keys, not one for each.
+                self.query(container, paging.without_range_pruning(), &items).await
             }
         }
     }
