@@ -181,6 +181,7 @@ pub mod policies {
 // Types of other crates in the signatures of this one. The derive macros of serde need a dependency on serde itself.
 pub use bytes::Bytes;
 pub use futures::Stream;
+pub use futures::future::BoxFuture;
 pub use serde::Serialize;
 pub use serde::de::DeserializeOwned;
 

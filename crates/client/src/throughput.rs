@@ -60,41 +60,35 @@ pub(crate) fn replace_throughput(
 ) -> CompoundCall<Response<()>> {
     let (offers, throughput) = (driver.clone(), throughput.clone());
     CompoundCall::new(driver, async move |deadline| {
-        match replace_offer(&offers, &target, &throughput, &deadline).await? {
-            OfferChange::Done(response) => Response::without_body(response),
-            // A change between manual and autoscale lets the service choose the amount; a second request then sets it.
-            OfferChange::Migrated => match replace_offer(&offers, &target, &throughput, &deadline).await {
-                Ok(OfferChange::Done(response)) => Response::without_body(response),
-                Ok(OfferChange::Migrated) => {
-                    let message = "the service accepted the new throughput and did not apply it";
-                    Err(Error::new(ErrorKind::BadResponse, message))
-                }
-                Err(error) => {
-                    let message = format!(
-                        "the kind of throughput was changed and its amount perhaps not: set it again ({})",
-                        error.message()
-                    );
-                    Err(error.with_kind(ErrorKind::Undecided).with_message(message))
-                }
-            },
+        if let Some(response) = replace_offer(&offers, &target, &throughput, &deadline).await? {
+            return Response::without_body(response);
+        }
+        // A change between manual and autoscale lets the service choose the amount; a second request then sets it.
+        match replace_offer(&offers, &target, &throughput, &deadline).await {
+            Ok(Some(response)) => Response::without_body(response),
+            Ok(None) => {
+                let message = "the service accepted the new throughput and did not apply it";
+                Err(Error::new(ErrorKind::BadResponse, message))
+            }
+            Err(error) => {
+                let what = error.message();
+                let message = format!(
+                    "it changed to the other kind of throughput, perhaps with another amount: {what}"
+                );
+                Err(error.with_kind(ErrorKind::Undecided).with_message(message))
+            }
         }
     })
 }
 
-/// What a request to replace an offer did.
-enum OfferChange {
-    /// The offer is as it was asked for.
-    Done(driver::Response),
-    /// The offer changed between manual and autoscale, with an amount that the service chose.
-    Migrated,
-}
-
+/// Replaces an offer, unless it is as wanted already; none if it changed between manual and autoscale, with an amount that
+/// the service chose.
 async fn replace_offer(
     driver: &CosmosDriver,
     target: &Target,
     throughput: &Throughput,
     deadline: &CallDeadline,
-) -> Result<OfferChange> {
+) -> Result<Option<driver::Response>> {
     let (offer, response) = read_offer(driver, target.clone(), deadline).await?.into_parts();
     let Some(mut offer) = offer else {
         let message =
@@ -102,7 +96,7 @@ async fn replace_offer(
         return Err(Error::new(ErrorKind::NotFound, message));
     };
     if offer.throughput().as_ref() == Ok(throughput) {
-        return Ok(OfferChange::Done(response));
+        return Ok(Some(response));
     }
     let migration = migration_header(&offer, throughput);
     offer.content = OfferContent::new(throughput);
@@ -112,7 +106,7 @@ async fn replace_offer(
         operation = operation.with_header(header, "true");
     }
     let replaced = Box::pin(driver.execute_operation(&operation, &deadline.options()?)).await?;
-    Ok(if migration.is_none() { OfferChange::Done(replaced) } else { OfferChange::Migrated })
+    Ok(migration.is_none().then_some(replaced))
 }
 
 /// The header that changes an offer between manual and autoscale throughput, if that is needed.

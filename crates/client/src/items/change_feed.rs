@@ -149,7 +149,7 @@ impl FeedRequest {
             }
             driver.change_feed(name, feed, &self.options).await
         };
-        deadline.within(open).await
+        deadline.within(Box::pin(open)).await
     }
 }
 

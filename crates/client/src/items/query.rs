@@ -206,7 +206,7 @@ impl QueryRequest {
             }
             driver.query(name, self.body.clone(), &paging, &self.options).await
         };
-        deadline.within(plan).await
+        deadline.within(Box::pin(plan)).await
     }
 }
 

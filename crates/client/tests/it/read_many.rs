@@ -21,7 +21,7 @@ async fn fill(orders: &ContainerClient, count: usize) {
     assert_eq!(bulk.await.failed().count(), 0);
 }
 
-fn asked(numbers: impl IntoIterator<Item = usize>) -> Vec<(String, String)> {
+fn requested(numbers: impl IntoIterator<Item = usize>) -> Vec<(String, String)> {
     let order = |number| {
         let order = numbered(number);
         (order.customer, order.id)
@@ -36,7 +36,7 @@ async fn items_of_several_partitions_come_in_the_order_asked_for() {
     fill(&orders, 100).await;
     // In no order, some twice, some missing.
     let numbers = [70, 3, 500, 42, 3, 99, 0, 501, 500, 17];
-    let response = orders.read_many::<Order>(asked(numbers)).await.expect("read");
+    let response = orders.read_many::<Order>(requested(numbers)).await.expect("read");
     let expected: Vec<Option<Order>> =
         numbers.iter().map(|&number| (number < 100).then(|| numbered(number))).collect();
     assert_eq!(response.items, expected);
@@ -56,14 +56,14 @@ async fn one_item_of_a_partition_is_a_point_read_and_none_is_no_request() {
     fill(&orders, 2).await;
     let faults = account.running.faults();
     faults.add(FaultRule::status(400, 0).on(OperationKind::Query)).expect("a rule");
-    let one = orders.read_many::<Order>(asked([1])).await.expect("no query");
+    let one = orders.read_many::<Order>(requested([1])).await.expect("no query");
     assert_eq!((one.requests, one.into_found()), (1, vec![numbered(1)]));
-    let absent = orders.read_many::<Order>(asked([7])).await.expect("no query");
+    let absent = orders.read_many::<Order>(requested([7])).await.expect("no query");
     assert_eq!((absent.items, absent.missing.len(), absent.charge > 0.0), (vec![None], 1, true));
     faults.add(FaultRule::status(400, 0)).expect("a rule");
     let none = orders.read_many::<Order>(Vec::<ItemIdentity>::new()).await.expect("nothing to ask");
     assert_eq!((none.items.len(), none.requests), (0, 0));
-    orders.read_many::<Order>(asked([0, 1])).await.expect_err("that is a request");
+    orders.read_many::<Order>(requested([0, 1])).await.expect_err("that is a request");
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn more_than_a_thousand_items_are_read_although_partitions_split() {
     let other = CosmosClient::from_connection_string(&account.running.connection_string()).expect("valid");
     assert_eq!(partitions(&other).await, 2);
     let numbers: Vec<usize> = (0..2700).rev().collect();
-    let read = orders.read_many::<Order>(asked(numbers.clone()));
+    let read = orders.read_many::<Order>(requested(numbers.clone()));
     let response = read.parallel_max(NonZeroUsize::MIN).await.expect("read");
     let expected: Vec<Option<Order>> =
         numbers.iter().map(|&number| (number < 2600).then(|| numbered(number))).collect();
@@ -142,9 +142,9 @@ async fn a_session_token_is_passed_on() {
     let account = Account::from_connection_string(&account.running.connection_string()).expect("valid");
     let reader = CosmosClient::builder(account).preferred_regions(["North Europe"]).build().expect("valid");
     let orders = reader.database("shop").container("orders");
-    let behind = orders.read_many::<Order>(asked(0..50)).await.expect("read");
+    let behind = orders.read_many::<Order>(requested(0..50)).await.expect("read");
     assert_eq!(behind.missing.len(), 50);
-    let seen = orders.read_many::<Order>(asked(0..50)).session_token(&token).await.expect("read");
+    let seen = orders.read_many::<Order>(requested(0..50)).session_token(&token).await.expect("read");
     assert_eq!(seen.into_found().len(), 50);
 }
 
@@ -153,7 +153,7 @@ async fn a_container_that_was_created_again_is_read_anew() {
     let account = TestAccount::start().await;
     let orders = account.orders().await;
     fill(&orders, 10).await;
-    orders.read_many::<Order>(asked(0..10)).await.expect("read");
+    orders.read_many::<Order>(requested(0..10)).await.expect("read");
     let other = CosmosClient::from_connection_string(&account.running.connection_string()).expect("valid");
     let shop = other.database("shop");
     shop.container("orders").delete().await.expect("deleted");

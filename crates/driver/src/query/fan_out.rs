@@ -102,7 +102,7 @@ pub(super) struct FanOut<S, T> {
 }
 
 enum FetchResult {
-    Page(Option<String>, Result<Page, PageError>),
+    Page(Option<String>, Result<Box<Page>, PageError>),
     Divided(Result<Vec<EpkRange>, Error>),
 }
 
@@ -212,7 +212,7 @@ impl<S: PageSource, T> FanOut<S, T> {
         let (id, source) = (cursor.id, Arc::clone(&self.source));
         self.in_flight.push(Box::pin(async move {
             let from = request.continuation.clone();
-            (id, FetchResult::Page(from, source.page(request).await))
+            (id, FetchResult::Page(from, source.page(request).await.map(Box::new)))
         }));
     }
 
@@ -233,7 +233,7 @@ impl<S: PageSource, T> FanOut<S, T> {
                     Some(continuation) => CursorState::Page(Some(continuation.clone())),
                     None => CursorState::End,
                 };
-                cursor.pages.push_back((from, page));
+                cursor.pages.push_back((from, *page));
                 Ok(())
             }
             FetchResult::Page(_, Err(PageError::Gone)) => {

@@ -113,7 +113,7 @@ impl<T: DeserializeOwned> ReadMany<T> {
         });
         let asked: Vec<usize> = asked.collect();
         if asked.is_empty() {
-            return Ok(ReadManyResponse::of(&[], &[], PartitionItems::default())?);
+            return ReadManyResponse::of(&[], &[], PartitionItems::default());
         }
         let request = PartitionRequests {
             driver,
