@@ -10,7 +10,7 @@ mod failback;
 mod metadata_lookup;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, Once, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use protocol::status::{Status, SubStatus};
@@ -18,9 +18,9 @@ use protocol::status::{Status, SubStatus};
 pub use self::call_deadline::CallDeadline;
 
 use crate::account::Account;
-use crate::background::Background;
+use crate::background::{SupervisedTask, repeat};
 use crate::cache::{AccountCache, Container, ContainerCache, PartitionRanges};
-use crate::clock::Clock;
+use crate::clock::{Clock, after};
 use crate::diagnostics::Diagnostics;
 use crate::diagnostics::metrics::{Metrics, MetricsSnapshot, SeriesKey};
 use crate::error::{Error, ErrorKind, Result};
@@ -58,8 +58,10 @@ struct Inner {
     hedging_budget: HedgingBudget,
     metrics: Metrics,
     clock: Clock,
-    background_started: Once,
-    background: Background,
+    /// Reads the account's properties every few minutes.
+    account_refresh: SupervisedTask,
+    /// Probes regions and partitions that were unavailable.
+    failback: SupervisedTask,
 }
 
 impl CosmosDriver {
@@ -72,6 +74,7 @@ impl CosmosDriver {
         let backup_endpoints = account.backup_endpoints().iter().cloned().map(Endpoint::global).collect();
         let account = AccountState::unknown(Endpoint::global(account.endpoint().clone()));
         let partitions = PartitionState::new(settings.circuit_breaker);
+        let now = clock.now();
         CosmosDriver(Arc::new_cyclic(|this| Inner {
             this: this.clone(),
             settings,
@@ -85,8 +88,8 @@ impl CosmosDriver {
             hedging_budget: HedgingBudget::default(),
             metrics: Metrics::new(),
             clock,
-            background_started: Once::new(),
-            background: Background::new(),
+            account_refresh: SupervisedTask::new(now),
+            failback: SupervisedTask::new(now),
         }))
     }
 
@@ -106,9 +109,11 @@ impl CosmosDriver {
         let inner = &*self.0;
         let settings = inner.settings.for_operation(Some(options))?;
         let started = inner.clock.now();
-        inner.start_background();
+        inner.start_background(started);
         if !inner.account.peek(AccountState::is_known) {
-            inner.discover_account(started + settings.timeouts.end_to_end).await?;
+            // Before the first request: a mistake of the caller is not a reason to send anything.
+            pipeline::check(operation)?;
+            inner.discover_account(after(started, settings.timeouts.end_to_end)).await?;
         }
         let result = pipeline::execute(inner, operation, &settings, started).await;
         inner.record_metrics(operation, &result);
@@ -198,7 +203,7 @@ impl CosmosDriver {
     /// Waits until the account's properties were read once.
     async fn ready(&self) -> Result<()> {
         let inner = &*self.0;
-        inner.start_background();
+        inner.start_background(inner.clock.now());
         if inner.account.peek(AccountState::is_known) {
             return Ok(());
         }
@@ -221,21 +226,22 @@ impl fmt::Debug for CosmosDriver {
 }
 
 impl Inner {
-    /// Starts the background tasks with the first call, because that one runs within a runtime.
-    fn start_background(&self) {
-        self.background_started.call_once(|| {
-            let (clock, this) = (&self.clock, &self.this);
-            self.background.repeat(clock, REFRESH_INTERVAL, this.clone(), |inner| async move {
-                inner.reload_account().await;
-            });
+    /// Starts the background tasks on the runtime of the caller, unless they run: with the first call, and after the
+    /// runtime they were started on is gone.
+    fn start_background(&self, now: Instant) {
+        self.account_refresh.ensure_running(now, |heartbeat| {
+            let reload = |inner: Arc<Inner>| async move { inner.reload_account().await };
+            repeat(heartbeat, self.clock.clone(), REFRESH_INTERVAL, self.this.clone(), reload)
+        });
+        self.failback.ensure_running(now, |heartbeat| {
             let period = failback_interval(&self.settings.circuit_breaker);
-            self.background.repeat(clock, period, this.clone(), failback::probe_all);
+            repeat(heartbeat, self.clock.clone(), period, self.this.clone(), failback::probe_all)
         });
     }
 
     /// The deadline of calls without options of their own, which start now.
     fn default_deadline(&self) -> Instant {
-        self.clock.now() + self.settings.operation.timeouts.end_to_end
+        self.clock.after(self.settings.operation.timeouts.end_to_end)
     }
 
     fn record_metrics(&self, operation: &Operation, result: &Result<Response>) {
@@ -300,6 +306,10 @@ impl PipelineContext for Inner {
     async fn send(&self, request: GatewayRequest<'_>, settings: &OperationSettings) -> GatewayResult {
         let limits = AttemptLimits::of(settings, request.operation.plane());
         self.gateway.execute(request, &limits).await
+    }
+
+    async fn probe(&self, endpoint: &Endpoint, until: Instant) -> bool {
+        failback::responds(self, endpoint, until).await
     }
 
     async fn locate(&self, operation: &Operation, deadline: Instant) -> Result<Option<Location>> {

@@ -22,9 +22,10 @@ use self::connectivity::{Failure, FailureKind, try_another_shard};
 pub use self::headers::Credential;
 use self::headers::{Authorizer, CommonHeaders};
 pub use self::outcome::{GatewayOutcome, GatewayResult};
+pub(crate) use self::request::AttemptProgress;
 pub use self::request::GatewayRequest;
 use self::throttle::{ThrottleDecision, ThrottleLimits, ThrottleState};
-use crate::clock::Clock;
+use crate::clock::{Clock, after};
 use crate::diagnostics::SendRecord;
 use crate::operation::Plane;
 use crate::options::OperationSettings;
@@ -91,6 +92,7 @@ impl GatewayClient {
     pub async fn execute(&self, request: GatewayRequest<'_>, limits: &AttemptLimits) -> GatewayResult {
         let mut attempt = Attempt {
             endpoint: request.endpoint,
+            progress: request.progress,
             deadline: request.deadline,
             idempotent: request.is_idempotent(),
             limits,
@@ -126,7 +128,8 @@ impl GatewayClient {
                     None => return attempt.deadline_exceeded(),
                 }
             }
-            let until = attempt.deadline.min(begun + limits.request_timeout);
+            attempt.progress.inspect(|progress| progress.requested());
+            let until = attempt.deadline.min(after(begun, limits.request_timeout));
             let sent = self
                 .connections
                 .send(attempt.endpoint, &outgoing, attempt.excluded_shard, begun, until)
@@ -153,6 +156,7 @@ impl GatewayClient {
 /// The state of one attempt.
 struct Attempt<'a> {
     endpoint: &'a Endpoint,
+    progress: Option<&'a AttemptProgress>,
     deadline: Instant,
     idempotent: bool,
     limits: &'a AttemptLimits,
@@ -162,7 +166,8 @@ struct Attempt<'a> {
     token_replaced: bool,
     /// The shard that failed last.
     excluded_shard: Option<u64>,
-    /// The most that may have happened with any request so far.
+    /// The most that may have happened with any request that got no response. A response decides its request: what
+    /// was throttled or not authorized was not executed.
     sent: Sent,
     /// How long the attempt waited before the request in flight.
     waited: Duration,
@@ -184,6 +189,8 @@ impl Attempt<'_> {
         let took = ended.saturating_duration_since(begun);
         let (status, charge, sent, failure) = match &result {
             Ok(response) => {
+                self.endpoint.last_response().record(ended);
+                self.progress.inspect(|progress| progress.responded());
                 (Some((response.status, response.sub_status)), response.headers.charge(), Sent::Sent, None)
             }
             Err(SendError::Failed(error)) => {
@@ -198,7 +205,9 @@ impl Attempt<'_> {
         let waited = std::mem::take(&mut self.waited);
         let record = SendRecord { started: begun, took, status, charge, sent, shard, waited, exchange };
         self.earlier.extend(self.last.replace(record));
-        self.sent = most_certain(self.sent, sent);
+        if failure.is_some() {
+            self.sent = most_certain(self.sent, sent);
+        }
         match (result, failure) {
             (Ok(response), _) => self.evaluate_response(response, ended),
             (Err(error), Some(failure)) => self.evaluate_failure(error, failure, shard, took, ended),

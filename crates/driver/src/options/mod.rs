@@ -22,6 +22,7 @@ pub use consistency::{ConsistencyOptions, ConsistencySettings, ReadConsistencySt
 pub use environment::{EnvironmentOptions, InvalidVariable, ShardingVariables};
 pub use headers::{CustomHeader, HeaderOptions, HeaderSettings, Priority};
 pub use hedging::{HedgingOptions, HedgingSettings, HedgingThreshold};
+pub(crate) use hedging::{THRESHOLD_CEILING, THRESHOLD_FLOOR};
 pub use invalid::InvalidOption;
 pub use regions::{RegionOptions, RegionSettings};
 pub use retry::{RetryOptions, RetryPolicy};
