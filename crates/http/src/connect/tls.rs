@@ -1,15 +1,25 @@
 //! TLS: certificate verification, and the choice of a protocol by ALPN.
+//!
+//! The cryptography is that of a feature, `rustls-ring` or `rustls-aws-lc`; so are the roots of the system,
+//! `native-roots` or `platform-verifier`. With both of a pair, the second one counts.
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use arc_swap::ArcSwapOption;
+use rustls::client::WantsClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{
+    ClientConfig, ConfigBuilder, DigitallySignedStruct, RootCertStore, SignatureScheme, WantsVerifier,
+};
 use tokio_rustls::TlsConnector;
 
+use super::proxy::is_loopback;
 use crate::call::StepError;
 use crate::error::ErrorKind;
 use crate::stream::{Socket, Stream};
@@ -26,6 +36,43 @@ pub(crate) enum TrustPolicy {
     AcceptAny,
 }
 
+/// What a client trusts: everywhere, and on the loopback interface in addition.
+#[derive(Clone, Debug)]
+pub(crate) struct Trust {
+    pub(crate) policy: TrustPolicy,
+    pub(crate) loopback: Option<LoopbackRoots>,
+}
+
+impl Default for Trust {
+    fn default() -> Self {
+        Trust { policy: TrustPolicy::SystemAnd(Vec::new()), loopback: None }
+    }
+}
+
+/// Root certificates of a file, trusted only for hosts of the loopback interface.
+#[derive(Clone, Debug)]
+pub(crate) struct LoopbackRoots {
+    /// The PEM file, which may be created after the client.
+    pub(crate) file: PathBuf,
+    /// What to do about a certificate that is not trusted, for the error message.
+    pub(crate) advice: String,
+}
+
+impl LoopbackRoots {
+    /// The certificates of the file, or why there are none. Other PEM blocks of the file are ignored.
+    fn read(&self) -> Result<Vec<CertificateDer<'static>>, String> {
+        let file = self.file.display();
+        let pem = std::fs::read(&self.file).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => format!("{file} does not exist"),
+            _ => format!("{file} cannot be read: {error}"),
+        })?;
+        match CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>() {
+            Ok(roots) if !roots.is_empty() => Ok(roots),
+            Ok(_) | Err(_) => Err(format!("{file} contains no certificate")),
+        }
+    }
+}
+
 /// The TLS configuration and its sessions, shared by all connections of a client and of the clients made from it.
 ///
 /// It is made when the first connection needs it, because reading the certificates of the system takes milliseconds.
@@ -33,11 +80,19 @@ pub(crate) enum TrustPolicy {
 pub(crate) struct Tls(Arc<LazyConnectors>);
 
 struct LazyConnectors {
-    trust: TrustPolicy,
+    trust: Trust,
     connectors: OnceLock<Result<TlsConnectors, String>>,
+    /// Those of the loopback interface, made from what the file of its roots contained last.
+    loopback: ArcSwapOption<LoopbackConnectors>,
+}
+
+struct LoopbackConnectors {
+    roots: Vec<CertificateDer<'static>>,
+    connectors: TlsConnectors,
 }
 
 /// One TLS configuration for each list of protocols that ALPN offers.
+#[derive(Clone)]
 struct TlsConnectors {
     either: TlsConnector,
     http1: TlsConnector,
@@ -45,14 +100,15 @@ struct TlsConnectors {
 }
 
 impl Tls {
-    pub(crate) fn new(trust: TrustPolicy) -> Self {
-        if trust == TrustPolicy::AcceptAny {
+    pub(crate) fn new(trust: Trust) -> Self {
+        if trust.policy == TrustPolicy::AcceptAny {
             tracing::warn!(
                 "certificates are NOT verified: anyone between the two ends can read and change all traffic. \
                  This is for emulators only"
             );
         }
-        Tls(Arc::new(LazyConnectors { trust, connectors: OnceLock::new() }))
+        let (connectors, loopback) = (OnceLock::new(), ArcSwapOption::empty());
+        Tls(Arc::new(LazyConnectors { trust, connectors, loopback }))
     }
 
     /// Runs the TLS handshake with the host `name`, for `protocol`, or for any protocol if it is `None`.
@@ -63,9 +119,8 @@ impl Tls {
         protocol: Option<Protocol>,
     ) -> Result<(Stream, Protocol), StepError> {
         let fail = |kind| StepError::new(kind, Step::Tls);
-        let connectors = self.0.connectors.get_or_init(|| TlsConnectors::new(&self.0.trust)).as_ref();
-        let connectors =
-            connectors.map_err(|error| fail(ErrorKind::Untrusted).with_source(error.as_str()))?;
+        let (connectors, advice) =
+            self.0.connectors(name).map_err(|error| fail(ErrorKind::Untrusted).with_source(error))?;
         let connector = match protocol {
             None => &connectors.either,
             Some(Protocol::Http1) => &connectors.http1,
@@ -73,10 +128,12 @@ impl Tls {
         };
         let name = ServerName::try_from(name.to_owned())
             .map_err(|error| fail(ErrorKind::Invalid).with_source(error))?;
-        let tls = connector
-            .connect(name, socket)
-            .await
-            .map_err(|error| fail(kind_of(&error)).with_source(error))?;
+        let tls = connector.connect(name, socket).await.map_err(|error| match (kind_of(&error), advice) {
+            (ErrorKind::Untrusted, Some(advice)) => {
+                fail(ErrorKind::Untrusted).with_source(format!("{error}; {advice}"))
+            }
+            (kind, _) => fail(kind).with_source(error),
+        })?;
         let negotiated = match tls.get_ref().1.alpn_protocol() {
             Some(b"h2") => Protocol::Http2,
             // HTTP/1.1, or a peer without ALPN.
@@ -87,6 +144,42 @@ impl Tls {
                 .with_source(format!("the server does not support {protocol}: allow {negotiated}"))),
             _ => Ok((Stream::Tls(Box::new(tls)), negotiated)),
         }
+    }
+}
+
+impl LazyConnectors {
+    /// The TLS configurations for the host `name`, and what to add to the error if its certificate is not trusted.
+    fn connectors(&self, name: &str) -> Result<(TlsConnectors, Option<String>), String> {
+        let everywhere = || {
+            let connectors = self.connectors.get_or_init(|| TlsConnectors::new(&self.trust.policy, &[]));
+            connectors.clone()
+        };
+        let Some(extra) = self.trust.loopback.as_ref().filter(|_| is_loopback(name)) else {
+            return Ok((everywhere()?, None));
+        };
+        // Read for every connection, so that a file is used which was created or replaced after the client. It is a
+        // small file, and connections to the loopback interface are made by tests and on developers' machines.
+        let (connectors, problem) = match extra.read() {
+            Ok(roots) => {
+                let problem = format!("no certificate of {} signed it", extra.file.display());
+                (self.loopback_connectors(roots)?, problem)
+            }
+            Err(problem) => (everywhere()?, problem),
+        };
+        Ok((connectors, Some(format!("{problem}; {}", extra.advice))))
+    }
+
+    /// The configurations that trust `roots` as well, made anew only if the roots have changed.
+    fn loopback_connectors(&self, roots: Vec<CertificateDer<'static>>) -> Result<TlsConnectors, String> {
+        if let Some(known) = &*self.loopback.load()
+            && known.roots == roots
+        {
+            return Ok(known.connectors.clone());
+        }
+        let connectors = TlsConnectors::new(&self.trust.policy, &roots)?;
+        // Of two threads that do this at once the later one counts: both are valid.
+        self.loopback.store(Some(Arc::new(LoopbackConnectors { roots, connectors: connectors.clone() })));
+        Ok(connectors)
     }
 }
 
@@ -112,13 +205,17 @@ fn kind_of(error: &io::Error) -> ErrorKind {
 }
 
 impl TlsConnectors {
-    fn new(trust: &TrustPolicy) -> Result<Self, String> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+    /// Configurations that trust what `policy` says, and `extra` roots unless it names all of them.
+    fn new(policy: &TrustPolicy, extra: &[CertificateDer<'static>]) -> Result<Self, String> {
+        let provider = Arc::new(crypto_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?;
-        let config = match trust {
-            TrustPolicy::SystemAnd(more) => builder.with_root_certificates(add_roots(system_roots(), more)?),
+        let config = match policy {
+            TrustPolicy::SystemAnd(more) => {
+                let more: Vec<_> = more.iter().chain(extra).cloned().collect();
+                trust_system_and(builder, &more, provider)?
+            }
             TrustPolicy::Only(these) => {
                 builder.with_root_certificates(add_roots(RootCertStore::empty(), these)?)
             }
@@ -141,6 +238,38 @@ impl TlsConnectors {
     }
 }
 
+#[cfg(feature = "rustls-aws-lc")]
+fn crypto_provider() -> CryptoProvider {
+    rustls::crypto::aws_lc_rs::default_provider()
+}
+
+#[cfg(not(feature = "rustls-aws-lc"))]
+fn crypto_provider() -> CryptoProvider {
+    rustls::crypto::ring::default_provider()
+}
+
+/// Lets the operating system verify certificates, with `more` roots.
+#[cfg(feature = "platform-verifier")]
+fn trust_system_and(
+    builder: ConfigBuilder<ClientConfig, WantsVerifier>,
+    more: &[CertificateDer<'static>],
+    provider: Arc<CryptoProvider>,
+) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
+    let verifier = rustls_platform_verifier::Verifier::new_with_extra_roots(more.iter().cloned(), provider)
+        .map_err(|error| format!("the system cannot verify certificates: {error}"))?;
+    Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)))
+}
+
+/// Trusts the root certificates of the system, and `more` of them.
+#[cfg(not(feature = "platform-verifier"))]
+fn trust_system_and(
+    builder: ConfigBuilder<ClientConfig, WantsVerifier>,
+    more: &[CertificateDer<'static>],
+    _provider: Arc<CryptoProvider>,
+) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
+    Ok(builder.with_root_certificates(add_roots(system_roots(), more)?))
+}
+
 fn add_roots(mut roots: RootCertStore, more: &[CertificateDer<'static>]) -> Result<RootCertStore, String> {
     for certificate in more {
         roots
@@ -152,6 +281,7 @@ fn add_roots(mut roots: RootCertStore, more: &[CertificateDer<'static>]) -> Resu
 
 /// The root certificates of the system, read once per process. One that cannot be read is left out with a warning; a
 /// server that needs it is then not trusted.
+#[cfg(all(feature = "native-roots", not(feature = "platform-verifier")))]
 fn system_roots() -> RootCertStore {
     static ROOTS: OnceLock<RootCertStore> = OnceLock::new();
     ROOTS
@@ -165,6 +295,12 @@ fn system_roots() -> RootCertStore {
             roots
         })
         .clone()
+}
+
+/// No certificates: this build does not know those of the system.
+#[cfg(not(any(feature = "native-roots", feature = "platform-verifier")))]
+fn system_roots() -> RootCertStore {
+    RootCertStore::empty()
 }
 
 /// Accepts any certificate. Signatures are still verified, so the peer at least has the key of the certificate it
