@@ -38,6 +38,8 @@
 //! | query | [`query_items`](ContainerClient::query_items), as [pages](QueryItems::pages) or a [stream](QueryItems::stream) |
 //! | write very many items | [`bulk`](ContainerClient::bulk) |
 //! | read changes | [`change_feed`](ContainerClient::change_feed), or in several processes [`change_feed_processor`](ContainerClient::change_feed_processor) |
+//! | run scripts | [`stored_procedures`](ContainerClient::stored_procedures), [`execute_stored_procedure`](ContainerClient::execute_stored_procedure), [`triggers`](ContainerClient::triggers), [`user_defined_functions`](ContainerClient::user_defined_functions) |
+//! | resolve conflicts | [`list_conflicts`](ContainerClient::list_conflicts), [`delete_conflict`](ContainerClient::delete_conflict) |
 //! | scale | [`throughput`](ContainerClient::throughput), [`set_throughput`](ContainerClient::set_throughput) |
 //!
 //! **A call is a value until it is awaited**, so its options can be set before:
@@ -88,13 +90,23 @@
 #![warn(missing_docs)]
 
 mod client_builder; // creates clients
+pub mod local_cloud;
+mod region_distance; // regions by their distance from one
+mod runtime; // what several clients share
 mod transport; // the HTTP clients of the driver
 
 mod client; // the account
+mod conflicts; // the conflicts feed
 mod container;
 mod database;
 mod items; // operations on the items of a container
 mod processor; // the change feed processor
+pub mod scripts;
+
+#[cfg(feature = "blocking")]
+pub mod blocking;
+#[cfg(feature = "test-util")]
+pub mod testing;
 
 mod call; // an operation that is sent when it is awaited
 mod list; // lists of databases and containers
@@ -105,6 +117,7 @@ mod throughput; // RU/s of databases and containers
 pub use call::Call;
 pub use client::CosmosClient;
 pub use client_builder::CosmosClientBuilder;
+pub use conflicts::{Conflict, ConflictOperation};
 pub use container::ContainerClient;
 pub use database::DatabaseClient;
 pub use items::{
@@ -118,6 +131,7 @@ pub use processor::{
     ProcessorStatus, RangeLag, RunningProcessor, StoredProcessor,
 };
 pub use response::{Item, ItemResponse, Response};
+pub use runtime::ClientRuntimeBuilder;
 
 pub use driver::bulk::{BulkOptions, BulkSummary};
 
@@ -128,8 +142,13 @@ pub mod credentials {
     pub use azure_core::time::OffsetDateTime;
 }
 
-/// Settings of HTTP connections, for [`CosmosClientBuilder::http`] and [`CosmosClientBuilder::sharding`].
+/// Settings of HTTP connections, for [`CosmosClientBuilder::http`] and [`CosmosClientBuilder::sharding`], and the traits
+/// of other transports, for [`CosmosClientBuilder::transport`].
 pub mod connections {
+    pub use driver::transport::{
+        HeaderList, HttpClientConfig, ProxyConfig, Transport, TransportFactory, TransportRequest,
+        TransportResponse,
+    };
     pub use driver::{LoadSpread, ShardingConfig};
     pub use perihelion_http::{Client, ClientBuilder};
 }
@@ -191,7 +210,7 @@ pub use driver::options::{
     CircuitBreakerOptions, ConsistencyOptions, DriverOptions, HedgingOptions, HedgingThreshold,
     OperationOptions, ReadConsistencyStrategy, RegionOptions, RetryOptions, TimeoutOptions,
 };
-pub use driver::{Account, CosmosDriver, Error, ErrorKind, Response as RawResponse, Result};
+pub use driver::{Account, CosmosDriver, CosmosRuntime, Error, ErrorKind, Response as RawResponse, Result};
 pub use protocol::container::{ContainerProperties, PartitionKeyDefinition};
 pub use protocol::database::DatabaseProperties;
 pub use protocol::partition::{EpkRange as FeedRange, PartitionKey, PartitionKeyComponent};

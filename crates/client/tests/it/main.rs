@@ -11,6 +11,7 @@ mod credential;
 mod examples;
 mod faults;
 mod feeds;
+mod https;
 mod items;
 mod options;
 mod processor;

@@ -3,25 +3,25 @@
 //! The cryptography is that of a feature, `rustls-ring` or `rustls-aws-lc`; so are the roots of the system,
 //! `native-roots` or `platform-verifier`. With both of a pair, the second one counts.
 
+use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwapOption;
-use rustls::client::WantsClientCert;
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
-    ClientConfig, ConfigBuilder, DigitallySignedStruct, RootCertStore, SignatureScheme, WantsVerifier,
+    CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme,
 };
 use tokio_rustls::TlsConnector;
 
 use super::proxy::is_loopback;
 use crate::call::StepError;
-use crate::error::ErrorKind;
+use crate::error::{BoxError, ErrorKind};
 use crate::stream::{Socket, Stream};
 use crate::trace::{Protocol, Step};
 
@@ -82,17 +82,9 @@ pub(crate) struct Tls(Arc<LazyConnectors>);
 struct LazyConnectors {
     trust: Trust,
     connectors: OnceLock<Result<TlsConnectors, String>>,
-    /// Those of the loopback interface, made from what the file of its roots contained last.
-    loopback: ArcSwapOption<LoopbackConnectors>,
-}
-
-struct LoopbackConnectors {
-    roots: Vec<CertificateDer<'static>>,
-    connectors: TlsConnectors,
 }
 
 /// One TLS configuration for each list of protocols that ALPN offers.
-#[derive(Clone)]
 struct TlsConnectors {
     either: TlsConnector,
     http1: TlsConnector,
@@ -107,8 +99,7 @@ impl Tls {
                  This is for emulators only"
             );
         }
-        let (connectors, loopback) = (OnceLock::new(), ArcSwapOption::empty());
-        Tls(Arc::new(LazyConnectors { trust, connectors, loopback }))
+        Tls(Arc::new(LazyConnectors { trust, connectors: OnceLock::new() }))
     }
 
     /// Runs the TLS handshake with the host `name`, for `protocol`, or for any protocol if it is `None`.
@@ -119,8 +110,9 @@ impl Tls {
         protocol: Option<Protocol>,
     ) -> Result<(Stream, Protocol), StepError> {
         let fail = |kind| StepError::new(kind, Step::Tls);
-        let (connectors, advice) =
-            self.0.connectors(name).map_err(|error| fail(ErrorKind::Untrusted).with_source(error))?;
+        let connectors = self.0.connectors.get_or_init(|| TlsConnectors::new(&self.0.trust)).as_ref();
+        let connectors =
+            connectors.map_err(|error| fail(ErrorKind::Untrusted).with_source(error.as_str()))?;
         let connector = match protocol {
             None => &connectors.either,
             Some(Protocol::Http1) => &connectors.http1,
@@ -128,12 +120,10 @@ impl Tls {
         };
         let name = ServerName::try_from(name.to_owned())
             .map_err(|error| fail(ErrorKind::Invalid).with_source(error))?;
-        let tls = connector.connect(name, socket).await.map_err(|error| match (kind_of(&error), advice) {
-            (ErrorKind::Untrusted, Some(advice)) => {
-                fail(ErrorKind::Untrusted).with_source(format!("{error}; {advice}"))
-            }
-            (kind, _) => fail(kind).with_source(error),
-        })?;
+        let tls = connector
+            .connect(name, socket)
+            .await
+            .map_err(|error| fail(kind_of(&error)).with_source(cause_of(error)))?;
         let negotiated = match tls.get_ref().1.alpn_protocol() {
             Some(b"h2") => Protocol::Http2,
             // HTTP/1.1, or a peer without ALPN.
@@ -144,42 +134,6 @@ impl Tls {
                 .with_source(format!("the server does not support {protocol}: allow {negotiated}"))),
             _ => Ok((Stream::Tls(Box::new(tls)), negotiated)),
         }
-    }
-}
-
-impl LazyConnectors {
-    /// The TLS configurations for the host `name`, and what to add to the error if its certificate is not trusted.
-    fn connectors(&self, name: &str) -> Result<(TlsConnectors, Option<String>), String> {
-        let everywhere = || {
-            let connectors = self.connectors.get_or_init(|| TlsConnectors::new(&self.trust.policy, &[]));
-            connectors.clone()
-        };
-        let Some(extra) = self.trust.loopback.as_ref().filter(|_| is_loopback(name)) else {
-            return Ok((everywhere()?, None));
-        };
-        // Read for every connection, so that a file is used which was created or replaced after the client. It is a
-        // small file, and connections to the loopback interface are made by tests and on developers' machines.
-        let (connectors, problem) = match extra.read() {
-            Ok(roots) => {
-                let problem = format!("no certificate of {} signed it", extra.file.display());
-                (self.loopback_connectors(roots)?, problem)
-            }
-            Err(problem) => (everywhere()?, problem),
-        };
-        Ok((connectors, Some(format!("{problem}; {}", extra.advice))))
-    }
-
-    /// The configurations that trust `roots` as well, made anew only if the roots have changed.
-    fn loopback_connectors(&self, roots: Vec<CertificateDer<'static>>) -> Result<TlsConnectors, String> {
-        if let Some(known) = &*self.loopback.load()
-            && known.roots == roots
-        {
-            return Ok(known.connectors.clone());
-        }
-        let connectors = TlsConnectors::new(&self.trust.policy, &roots)?;
-        // Of two threads that do this at once the later one counts: both are valid.
-        self.loopback.store(Some(Arc::new(LoopbackConnectors { roots, connectors: connectors.clone() })));
-        Ok(connectors)
     }
 }
 
@@ -204,25 +158,33 @@ fn kind_of(error: &io::Error) -> ErrorKind {
     }
 }
 
+/// The error of a handshake; that of [`LoopbackVerifier`] without the types that rustls wraps it in.
+fn cause_of(error: io::Error) -> BoxError {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(cause)))) => {
+            cause.to_string().into()
+        }
+        _ => error.into(),
+    }
+}
+
 impl TlsConnectors {
-    /// Configurations that trust what `policy` says, and `extra` roots unless it names all of them.
-    fn new(policy: &TrustPolicy, extra: &[CertificateDer<'static>]) -> Result<Self, String> {
+    fn new(trust: &Trust) -> Result<Self, String> {
         let provider = Arc::new(crypto_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?;
-        let config = match policy {
-            TrustPolicy::SystemAnd(more) => {
-                let more: Vec<_> = more.iter().chain(extra).cloned().collect();
-                trust_system_and(builder, &more, provider)?
-            }
-            TrustPolicy::Only(these) => {
-                builder.with_root_certificates(add_roots(RootCertStore::empty(), these)?)
-            }
-            TrustPolicy::AcceptAny => {
-                builder.dangerous().with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
-            }
+        let verifier: Arc<dyn ServerCertVerifier> = match (&trust.policy, &trust.loopback) {
+            (TrustPolicy::AcceptAny, _) => Arc::new(AcceptAnyCertificate(provider)),
+            (TrustPolicy::Only(these), _) => roots_verifier(RootCertStore::empty(), these, provider)?,
+            (TrustPolicy::SystemAnd(more), None) => system_verifier(more, provider)?,
+            (TrustPolicy::SystemAnd(more), Some(loopback)) => Arc::new(LoopbackVerifier {
+                system: system_verifier(more, Arc::clone(&provider))?,
+                loopback: loopback.clone(),
+                provider,
+            }),
         };
+        let config = builder.dangerous().with_custom_certificate_verifier(verifier);
         let config = config.with_no_client_auth();
         // Clones of a configuration share its session store, so a connection of one resumes a session of another.
         let offer = |protocols: &[&[u8]]| {
@@ -250,24 +212,38 @@ fn crypto_provider() -> CryptoProvider {
 
 /// Lets the operating system verify certificates, with `more` roots.
 #[cfg(feature = "platform-verifier")]
-fn trust_system_and(
-    builder: ConfigBuilder<ClientConfig, WantsVerifier>,
+fn system_verifier(
     more: &[CertificateDer<'static>],
     provider: Arc<CryptoProvider>,
-) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
-    let verifier = rustls_platform_verifier::Verifier::new_with_extra_roots(more.iter().cloned(), provider)
-        .map_err(|error| format!("the system cannot verify certificates: {error}"))?;
-    Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)))
+) -> Result<Arc<dyn ServerCertVerifier>, String> {
+    let verifier = rustls_platform_verifier::Verifier::new_with_extra_roots(more.iter().cloned(), provider);
+    match verifier {
+        Ok(verifier) => Ok(Arc::new(verifier)),
+        Err(error) => Err(format!("the system cannot verify certificates: {error}")),
+    }
 }
 
 /// Trusts the root certificates of the system, and `more` of them.
 #[cfg(not(feature = "platform-verifier"))]
-fn trust_system_and(
-    builder: ConfigBuilder<ClientConfig, WantsVerifier>,
+fn system_verifier(
     more: &[CertificateDer<'static>],
-    _provider: Arc<CryptoProvider>,
-) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
-    Ok(builder.with_root_certificates(add_roots(system_roots(), more)?))
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, String> {
+    roots_verifier(system_roots(), more, provider)
+}
+
+/// Trusts the certificates that one of `roots`, or of `more` roots, has signed.
+fn roots_verifier(
+    roots: RootCertStore,
+    more: &[CertificateDer<'static>],
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, String> {
+    let roots = add_roots(roots, more)?;
+    if roots.is_empty() {
+        return Ok(Arc::new(TrustNobody(provider)));
+    }
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    Ok(verifier.map_err(|error| error.to_string())?)
 }
 
 fn add_roots(mut roots: RootCertStore, more: &[CertificateDer<'static>]) -> Result<RootCertStore, String> {
@@ -303,6 +279,97 @@ fn system_roots() -> RootCertStore {
     RootCertStore::empty()
 }
 
+/// Verifies the three kinds of signatures with the algorithms of a provider, for verifiers of certificates.
+macro_rules! verify_signatures_with {
+    ($provider:tt) => {
+        fn verify_tls12_signature(
+            &self,
+            message: &[u8],
+            cert: &CertificateDer<'_>,
+            dss: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, rustls::Error> {
+            let algorithms = &self.$provider.signature_verification_algorithms;
+            rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            cert: &CertificateDer<'_>,
+            dss: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, rustls::Error> {
+            let algorithms = &self.$provider.signature_verification_algorithms;
+            rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            self.$provider.signature_verification_algorithms.supported_schemes()
+        }
+    };
+}
+
+/// Trusts what the system trusts, and for hosts of the loopback interface the roots of a file.
+///
+/// The file is read when a certificate needs it, so that a file is used which was created or replaced after the client,
+/// even by the server of this handshake. It is small, and only servers on this machine make it necessary.
+#[derive(Debug)]
+struct LoopbackVerifier {
+    system: Arc<dyn ServerCertVerifier>,
+    loopback: LoopbackRoots,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for LoopbackVerifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let verify = |verifier: &dyn ServerCertVerifier| {
+            verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+        };
+        let error = match verify(&*self.system) {
+            Err(error) if is_loopback(&server_name.to_str()) => error,
+            verified => return verified,
+        };
+        let advice = &self.loopback.advice;
+        let refuse = |reason: String| {
+            let text = format!("{error}; {reason}; {advice}");
+            CertificateError::Other(OtherError(Arc::from(Box::<dyn StdError + Send + Sync>::from(text))))
+                .into()
+        };
+        let roots = self.loopback.read().map_err(refuse)?;
+        let roots = roots_verifier(RootCertStore::empty(), &roots, Arc::clone(&self.provider));
+        let file = self.loopback.file.display();
+        verify(&*roots.map_err(|error| refuse(format!("{file} cannot be used: {error}")))?)
+            .map_err(|error| refuse(format!("nor is it valid for an authority of {file}: {error}")))
+    }
+
+    verify_signatures_with!(provider);
+}
+
+/// Trusts no certificate: there are no root certificates.
+#[derive(Debug)]
+struct TrustNobody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for TrustNobody {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Err(CertificateError::UnknownIssuer.into())
+    }
+
+    verify_signatures_with!(0);
+}
+
 /// Accepts any certificate. Signatures are still verified, so the peer at least has the key of the certificate it
 /// presents.
 #[derive(Debug)]
@@ -320,25 +387,5 @@ impl ServerCertVerifier for AcceptAnyCertificate {
         Ok(ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
+    verify_signatures_with!(0);
 }
