@@ -202,6 +202,9 @@ impl CosmosClientBuilder {
             let regions = regions_by_distance(region).ok_or_else(|| unknown_region(region))?;
             options.operation.regions.preferred = RegionOptions::new().with_preferred(regions).preferred;
         }
+        if self.shared.is_none() && self.own.uses_http_client() {
+            check_tls(self.account.endpoint().scheme(), cfg!(feature = "__tls"))?;
+        }
         let runtime = match (self.shared, self.changed) {
             (Some(runtime), None) => runtime,
             (None, _) => self.own.build()?,
@@ -217,9 +220,35 @@ impl CosmosClientBuilder {
     }
 }
 
+/// An https endpoint needs a build with TLS.
+fn check_tls(scheme: &str, has_tls: bool) -> Result<()> {
+    if scheme != "https" || has_tls {
+        return Ok(());
+    }
+    let message = "this build has no TLS: enable the feature `rustls-ring` or `rustls-aws-lc` of perihelion, or use an http \
+                   endpoint";
+    Err(Error::new(ErrorKind::Configuration, message))
+}
+
 fn unknown_region(name: &str) -> Error {
     let message = format!(
         "`{name}` is not a region of Azure such as `West Europe`; for regions of other names use `preferred_regions`"
     );
     Error::new(ErrorKind::Configuration, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_https_endpoint_needs_tls() {
+        for (scheme, has_tls, valid) in
+            [("https", true, true), ("http", true, true), ("http", false, true), ("https", false, false)]
+        {
+            let checked = check_tls(scheme, has_tls);
+            assert_eq!(checked.is_ok(), valid, "{scheme} {has_tls}");
+            assert!(checked.err().is_none_or(|error| error.message().contains("`rustls-ring`")));
+        }
+    }
 }

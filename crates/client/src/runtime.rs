@@ -137,6 +137,11 @@ impl ClientRuntimeBuilder {
         self
     }
 
+    /// Whether requests go through the HTTP client, and not through a transport of the application.
+    pub(crate) fn uses_http_client(&self) -> bool {
+        self.transport.is_none()
+    }
+
     /// Builds the runtime. Sends nothing; an invalid option is an error that names it.
     pub fn build(self) -> Result<CosmosRuntime> {
         let clients: Arc<dyn TransportFactory> = match self.transport {

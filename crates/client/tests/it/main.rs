@@ -6,9 +6,12 @@
 )]
 
 mod bad_input;
+mod blocking;
 mod canned_server;
+mod conflicts;
 mod credential;
 mod examples;
+mod fake_account;
 mod faults;
 mod feeds;
 mod https;
@@ -18,6 +21,8 @@ mod processor;
 mod public_api;
 mod recreated_containers;
 mod resources;
+mod runtime;
+mod scripts;
 
 use emulator::{Emulator, EmulatorConfig, RunningEmulator};
 use perihelion::{ContainerClient, ContainerProperties, CosmosClient, PartitionKeyDefinition, Throughput};
