@@ -7,7 +7,7 @@ use crate::trace::{Protocol, Step};
 
 /// What a client trusts, which nothing asks for without TLS.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Trust;
+pub(crate) struct Trust {}
 
 /// TLS that refuses every handshake.
 #[derive(Clone, Debug)]

@@ -9,6 +9,7 @@
 //! | `path_pages` | the pages that follow one request through the code are true |
 //! | `links` | relative links lead to files and headings that exist |
 //! | `file_length` | source files are short |
+//! | `public_api` | the public items of published crates are those of their `public-api.txt` |
 //!
 //! `workspace` reads every source file once; `source` is what is known about one of them. CONTRIBUTING.md says how to
 //! fix a failure.
@@ -24,4 +25,5 @@ mod links;
 mod markdown;
 mod module_graph;
 mod path_pages;
+mod public_api;
 mod vocabulary;
