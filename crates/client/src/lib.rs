@@ -86,6 +86,18 @@
 //! `docs/retries.md` in the repository has a table of what the client does on its own when a region is down, slow or
 //! lagging, when a partition moves, and when requests are throttled. The settings for it are [`OperationOptions`],
 //! [`DriverOptions`] and environment variables (`docs/configuration.md`).
+//!
+//! # Features
+//!
+//! | feature | what it does |
+//! |---|---|
+//! | `rustls-ring` (default), `rustls-aws-lc` | https with the cryptography of ring, or of aws-lc, which takes precedence; with neither only http endpoints work |
+//! | `native-roots` (default), `platform-verifier` | trusts the root certificates of the system, or lets the operating system verify |
+//! | `blocking` | calls without async: `blocking` |
+//! | `fault-injection` | rules that make requests fail, for tests of applications: `faults` |
+//! | `test-util` | an account without a server, for tests of applications: `testing` |
+//!
+//! The https endpoint of a local account (`peri up`) is trusted without configuration: see [`local_cloud`].
 
 #![warn(missing_docs)]
 

@@ -1,11 +1,13 @@
 //! The public items of the crates that users name, as a text file in each crate.
 //!
 //! A change of the public API changes that file, so that a review sees it and a release knows what to call its version. All
-//! `pub` items are listed, because the lint `unreachable_pub` keeps others out. Items that macros make are not seen.
+//! `pub` items are listed, because the lint `unreachable_pub` keeps others out. Of a macro that makes items the functions in its
+//! text are listed, and where it is used.
 
 use std::collections::BTreeSet;
 use std::fs;
 
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{Attribute, Fields, ImplItem, Item, Signature, TraitItem, Visibility};
 
@@ -115,7 +117,34 @@ fn collect(items: &[Item], lines: &mut BTreeSet<String>) {
                     }
                 }
             }
+            Item::Macro(item) => match &item.ident {
+                Some(name) => public_functions(&name.to_string(), item.mac.tokens.clone(), lines),
+                None => {
+                    let (path, tokens) = (text(&item.mac.path), text(&item.mac.tokens));
+                    lines.insert(format!("macro {path}!({tokens})"));
+                }
+            },
             _ => {}
+        }
+    }
+}
+
+/// The public functions in the text of the macro `name`, and in the groups inside of it.
+fn public_functions(name: &str, tokens: TokenStream, lines: &mut BTreeSet<String>) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.to_string() == word);
+    for (index, token) in tokens.iter().enumerate() {
+        if is(index, "pub") && (is(index + 1, "fn") || is(index + 1, "async")) {
+            let is_body = |token: &&TokenTree| match token {
+                TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+                _ => false,
+            };
+            let function: TokenStream =
+                tokens[index + 1..].iter().take_while(|token| !is_body(token)).cloned().collect();
+            lines.insert(format!("macro {name}: {}", text(&function)));
+        }
+        if let TokenTree::Group(group) = token {
+            public_functions(name, group.stream(), lines);
         }
     }
 }
@@ -213,6 +242,8 @@ fn only_what_is_public_is_listed() {
         #[cfg(feature = \"x\")] pub fn i() {}
         #[cfg(test)] mod tests { pub fn j() {} }
         pub(crate) fn k() {}
+        macro_rules! options { ($a:ident) => { impl $a { pub fn l(self) -> Self { self } fn m() {} } } }
+        options!(A);
     ";
     let mut lines = BTreeSet::new();
     collect(&syn::parse_file(source).expect("Rust").items, &mut lines);
@@ -222,6 +253,8 @@ fn only_what_is_public_is_listed() {
         "A::fn g(&self)",
         "field A.b: u8",
         "field E::F.0: u8",
+        "macro options!(A)",
+        "macro options: fn l(self) -> Self",
         "struct A",
         "variant E::F",
     ];
