@@ -13,6 +13,7 @@ mod retries;
 mod secure;
 mod seeded;
 mod sessions;
+mod silent_regions;
 mod step_01_operations;
 mod step_02_regions;
 mod step_03_sessions_and_partitions;
