@@ -163,6 +163,11 @@ pub mod connections {
     };
     pub use driver::{LoadSpread, ShardingConfig};
     pub use perihelion_http::{Client, ClientBuilder};
+
+    // What a transport of another HTTP library is written with.
+    pub use azure_core;
+    pub use driver::operation::ResponseHeaders;
+    pub use futures::future::BoxFuture;
 }
 
 /// Fault injection, for tests of applications: requests of a client fail by rules. Feature `fault-injection`.

@@ -44,7 +44,7 @@ const REGIONS: [(&str, f64, f64); 69] = [
     ("Jio India West", 22.47, 70.06),
     ("Korea Central", 37.57, 126.98),
     ("Korea South", 35.18, 129.08),
-    ("Malaysia West", 3.14, 101.69),
+    ("Malaysia West", 3.139, 101.69),
     ("Mexico Central", 20.59, -100.39),
     ("New Zealand North", -36.85, 174.76),
     ("North Central US", 41.88, -87.63),

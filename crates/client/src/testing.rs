@@ -31,8 +31,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use azure_core::http::Url;
 use azure_core::http::headers::Headers;
-use azure_core::http::{Method, Url};
 use bytes::Bytes;
 use driver::transport::{HttpClientConfig, Transport, TransportFactory, TransportRequest, TransportResponse};
 use futures::future::{BoxFuture, ready};
@@ -47,6 +47,9 @@ use protocol::status::Status;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+
+/// The HTTP method of a request.
+pub use azure_core::http::Method;
 
 use crate::client::CosmosClient;
 use crate::client_builder::CosmosClientBuilder;
