@@ -101,6 +101,11 @@
 
 #![warn(missing_docs)]
 
+/// Compiles the example of the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod client_builder; // creates clients
 pub mod local_cloud;
 mod region_distance; // regions by their distance from one
