@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+#[cfg(feature = "__tls")]
 use tokio_rustls::client::TlsStream;
 
 use crate::clock;
@@ -262,6 +263,7 @@ impl AsyncWrite for Socket {
 #[derive(Debug)]
 pub(crate) enum Stream {
     Plain(Socket),
+    #[cfg(feature = "__tls")]
     Tls(Box<TlsStream<Socket>>),
 }
 
@@ -269,6 +271,7 @@ impl Stream {
     pub(crate) fn io(&self) -> &Arc<IoCounters> {
         match self {
             Stream::Plain(socket) => socket.io(),
+            #[cfg(feature = "__tls")]
             Stream::Tls(tls) => tls.get_ref().0.io(),
         }
     }
@@ -278,6 +281,7 @@ impl AsyncRead for Stream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Plain(socket) => Pin::new(socket).poll_read(cx, buf),
+            #[cfg(feature = "__tls")]
             Stream::Tls(tls) => Pin::new(tls).poll_read(cx, buf),
         }
     }
@@ -287,6 +291,7 @@ impl AsyncWrite for Stream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Stream::Plain(socket) => Pin::new(socket).poll_write(cx, buf),
+            #[cfg(feature = "__tls")]
             Stream::Tls(tls) => Pin::new(tls).poll_write(cx, buf),
         }
     }
@@ -298,6 +303,7 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Stream::Plain(socket) => Pin::new(socket).poll_write_vectored(cx, bufs),
+            #[cfg(feature = "__tls")]
             Stream::Tls(tls) => Pin::new(tls).poll_write_vectored(cx, bufs),
         }
     }
@@ -305,6 +311,7 @@ impl AsyncWrite for Stream {
     fn is_write_vectored(&self) -> bool {
         match self {
             Stream::Plain(socket) => socket.is_write_vectored(),
+            #[cfg(feature = "__tls")]
             Stream::Tls(tls) => tls.is_write_vectored(),
         }
     }
@@ -312,6 +319,7 @@ impl AsyncWrite for Stream {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Plain(socket) => Pin::new(socket).poll_flush(cx),
+            #[cfg(feature = "__tls")]
             Stream::Tls(tls) => Pin::new(tls).poll_flush(cx),
         }
     }
@@ -319,6 +327,7 @@ impl AsyncWrite for Stream {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
+            #[cfg(feature = "__tls")]
             Stream::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
         }
     }

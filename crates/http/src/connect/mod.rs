@@ -6,6 +6,10 @@
 pub(crate) mod dns;
 pub(crate) mod proxy;
 pub(crate) mod tcp;
+#[cfg(feature = "__tls")]
+pub(crate) mod tls;
+#[cfg(not(feature = "__tls"))]
+#[path = "no_tls.rs"]
 pub(crate) mod tls;
 
 use std::net::SocketAddr;
