@@ -73,6 +73,10 @@ pub(crate) struct IoCounters {
     /// HTTP/1.1 only: one more than the number of flushes that complete the current request, or 0 while its end
     /// has not been written.
     request_end: AtomicU64,
+    /// Whether a write to the socket is in progress. SeqCst, with `writes_stopped`: see [`stop_writes`](Self::stop_writes).
+    writing: AtomicBool,
+    /// Whether the socket accepts no more bytes.
+    writes_stopped: AtomicBool,
 }
 
 impl IoCounters {
@@ -86,6 +90,8 @@ impl IoCounters {
             flushed_after: AtomicU64::new(0),
             probe: AtomicBool::new(false),
             request_end: AtomicU64::new(0),
+            writing: AtomicBool::new(false),
+            writes_stopped: AtomicBool::new(false),
         }
     }
 
@@ -118,6 +124,30 @@ impl IoCounters {
     /// The number of completed flushes.
     pub(crate) fn flushes(&self) -> u64 {
         self.flushes.load(Ordering::Acquire)
+    }
+
+    /// Makes every later write to the socket fail, and returns whether none is in progress: then the number of
+    /// written bytes is final. For connections that are lost anyway.
+    ///
+    /// A write first says that it is in progress and then looks whether writes are stopped; this does the two in the
+    /// opposite order. In one total order (SeqCst) at least one of them sees the other.
+    pub(crate) fn stop_writes(&self) -> bool {
+        self.writes_stopped.store(true, Ordering::SeqCst);
+        !self.writing.load(Ordering::SeqCst)
+    }
+
+    /// Runs one write to the socket and counts its bytes, unless writes are stopped.
+    fn write(&self, write: impl FnOnce() -> Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        self.writing.store(true, Ordering::SeqCst);
+        let written = match self.writes_stopped.load(Ordering::SeqCst) {
+            true => Poll::Ready(Err(io::Error::new(io::ErrorKind::BrokenPipe, "the connection was lost"))),
+            false => write(),
+        };
+        if let Poll::Ready(Ok(bytes)) = written {
+            self.written.fetch_add(bytes as u64, Ordering::Release);
+        }
+        self.writing.store(false, Ordering::SeqCst);
+        written
     }
 
     /// Marks the start of a request on a connection that sends one request at a time.
@@ -227,20 +257,18 @@ impl AsyncRead for Socket {
 }
 
 impl AsyncWrite for Socket {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.tcp).poll_write(cx, buf))?;
-        self.io.written.fetch_add(written as u64, Ordering::Release);
-        Poll::Ready(Ok(written))
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let Socket { tcp, io } = self.get_mut();
+        io.write(|| Pin::new(tcp).poll_write(cx, buf))
     }
 
     fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.tcp).poll_write_vectored(cx, bufs))?;
-        self.io.written.fetch_add(written as u64, Ordering::Release);
-        Poll::Ready(Ok(written))
+        let Socket { tcp, io } = self.get_mut();
+        io.write(|| Pin::new(tcp).poll_write_vectored(cx, bufs))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -326,6 +354,8 @@ impl AsyncWrite for Stream {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt;
+
     use super::*;
 
     #[test]
@@ -349,5 +379,29 @@ mod tests {
         assert_eq!(progress.sent(&io), Sent::MaybeSent, "the end may still be in a buffer");
         io.flushes.fetch_add(1, Ordering::Release);
         assert_eq!(progress.sent(&io), Sent::Sent);
+    }
+
+    #[tokio::test]
+    async fn after_writes_are_stopped_the_socket_accepts_no_byte() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+        let tcp = TcpStream::connect(listener.local_addr().expect("it is bound")).await.expect("it listens");
+        let mut socket = Socket::new(tcp);
+        socket.write_all(b"before").await.expect("it is open");
+        assert!(socket.io().stop_writes(), "no write is in progress");
+        let error = socket.write_all(b"after").await.expect_err("writes are stopped");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(socket.io().written(), 6);
+    }
+
+    #[test]
+    fn the_number_of_bytes_is_not_final_while_a_write_is_in_progress() {
+        let io = IoCounters::new(clock::now());
+        let written = io.write(|| {
+            assert!(!io.stop_writes(), "this write may still be counted");
+            Poll::Ready(Ok(3))
+        });
+        assert!(matches!(written, Poll::Ready(Ok(3))));
+        assert!(io.stop_writes());
+        assert_eq!(io.written(), 3);
     }
 }

@@ -38,7 +38,7 @@ pub(super) async fn drive(
     let closing = CloseOnDrop(shared);
     let shared = &*closing.0;
     let mut expired = pin!(keep_alive(connection.ping_pong(), shared, &io, keepalive));
-    let mut yielded = false;
+    let (mut yielded, mut flushes) = (false, 0);
     poll_fn(|cx| {
         // Write coalescing: with many streams, every second poll yields first. Requests that are ready to send run
         // first, and all of them are written with one system call. Relaxed: an old number only delays or repeats a yield.
@@ -49,6 +49,10 @@ pub(super) async fn drive(
         }
         let driven = Pin::new(&mut connection).poll(cx);
         shared.set_streams_max(connection.max_concurrent_send_streams());
+        if io.flushes() != flushes {
+            flushes = io.flushes();
+            shared.free_cancelled();
+        }
         match driven {
             // h2 passes an error of the connection to each of its streams, which report it.
             Poll::Ready(_) => Poll::Ready(()),
