@@ -25,6 +25,14 @@ pub(crate) struct ConnectionInfo {
     id: ConnectionId,
     local: Option<SocketAddr>,
     remote: Option<SocketAddr>,
+    /// When the connection takes no more requests; never if `None`.
+    pub(crate) retire_at: Option<Instant>,
+}
+
+/// The time for which a connection is used: `max_age`, or up to a fifth less, so that connections that were opened
+/// together are not replaced together. `random` is between 0 and 1.
+pub(crate) fn age_limit(max_age: Duration, random: f64) -> Duration {
+    max_age - max_age.mul_f64(random.clamp(0.0, 1.0) / 5.0)
 }
 
 impl ConnectionInfo {
@@ -39,7 +47,13 @@ impl ConnectionInfo {
             // An address that the system does not return is missing from the trace; nothing else needs it.
             local: socket.tcp().local_addr().ok(),
             remote: socket.tcp().peer_addr().ok(),
+            retire_at: None,
         }
+    }
+
+    /// Whether the connection takes no more requests at `now` because of its age.
+    pub(crate) fn is_retired(&self, now: Instant) -> bool {
+        self.retire_at.is_some_and(|retire_at| retire_at <= now)
     }
 
     /// Writes the connection into the trace of a request that is sent over it.
@@ -286,71 +300,99 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// A socket, with TLS or without.
+/// What a connection to a host runs on: a socket, or a tunnel through a proxy that is reached over TLS.
+#[derive(Debug)]
+pub(crate) enum BaseStream {
+    Tcp(Socket),
+    TlsToProxy(Box<TlsStream<Socket>>),
+}
+
+/// A connection to a host, with TLS or without.
 #[derive(Debug)]
 pub(crate) enum Stream {
-    Plain(Socket),
-    Tls(Box<TlsStream<Socket>>),
+    Plain(BaseStream),
+    Tls(Box<TlsStream<BaseStream>>),
+}
+
+impl BaseStream {
+    fn io(&self) -> &Arc<IoCounters> {
+        match self {
+            BaseStream::Tcp(socket) => socket.io(),
+            BaseStream::TlsToProxy(tls) => tls.get_ref().0.io(),
+        }
+    }
 }
 
 impl Stream {
     pub(crate) fn io(&self) -> &Arc<IoCounters> {
         match self {
-            Stream::Plain(socket) => socket.io(),
+            Stream::Plain(base) => base.io(),
             Stream::Tls(tls) => tls.get_ref().0.io(),
         }
     }
 }
 
-impl AsyncRead for Stream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(socket) => Pin::new(socket).poll_read(cx, buf),
-            Stream::Tls(tls) => Pin::new(tls).poll_read(cx, buf),
+/// Reads and writes through whichever of its two cases a stream is.
+macro_rules! delegate_io {
+    ($stream:ty, $plain:path, $tls:path) => {
+        impl AsyncRead for $stream {
+            fn poll_read(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buf: &mut ReadBuf<'_>,
+            ) -> Poll<io::Result<()>> {
+                match self.get_mut() {
+                    $plain(plain) => Pin::new(plain).poll_read(cx, buf),
+                    $tls(tls) => Pin::new(tls).poll_read(cx, buf),
+                }
+            }
         }
-    }
+
+        impl AsyncWrite for $stream {
+            fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+                match self.get_mut() {
+                    $plain(plain) => Pin::new(plain).poll_write(cx, buf),
+                    $tls(tls) => Pin::new(tls).poll_write(cx, buf),
+                }
+            }
+
+            fn poll_write_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bufs: &[io::IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                match self.get_mut() {
+                    $plain(plain) => Pin::new(plain).poll_write_vectored(cx, bufs),
+                    $tls(tls) => Pin::new(tls).poll_write_vectored(cx, bufs),
+                }
+            }
+
+            fn is_write_vectored(&self) -> bool {
+                match self {
+                    $plain(plain) => plain.is_write_vectored(),
+                    $tls(tls) => tls.is_write_vectored(),
+                }
+            }
+
+            fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                match self.get_mut() {
+                    $plain(plain) => Pin::new(plain).poll_flush(cx),
+                    $tls(tls) => Pin::new(tls).poll_flush(cx),
+                }
+            }
+
+            fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                match self.get_mut() {
+                    $plain(plain) => Pin::new(plain).poll_shutdown(cx),
+                    $tls(tls) => Pin::new(tls).poll_shutdown(cx),
+                }
+            }
+        }
+    };
 }
 
-impl AsyncWrite for Stream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Stream::Plain(socket) => Pin::new(socket).poll_write(cx, buf),
-            Stream::Tls(tls) => Pin::new(tls).poll_write(cx, buf),
-        }
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Stream::Plain(socket) => Pin::new(socket).poll_write_vectored(cx, bufs),
-            Stream::Tls(tls) => Pin::new(tls).poll_write_vectored(cx, bufs),
-        }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            Stream::Plain(socket) => socket.is_write_vectored(),
-            Stream::Tls(tls) => tls.is_write_vectored(),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(socket) => Pin::new(socket).poll_flush(cx),
-            Stream::Tls(tls) => Pin::new(tls).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
-            Stream::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
-        }
-    }
-}
+delegate_io!(BaseStream, BaseStream::Tcp, BaseStream::TlsToProxy);
+delegate_io!(Stream, Stream::Plain, Stream::Tls);
 
 #[cfg(test)]
 mod tests {
@@ -403,5 +445,14 @@ mod tests {
         assert!(matches!(written, Poll::Ready(Ok(3))));
         assert!(io.stop_writes());
         assert_eq!(io.written(), 3);
+    }
+
+    #[test]
+    fn a_connection_is_used_for_its_age_or_up_to_a_fifth_less() {
+        let limit = |random| age_limit(Duration::from_secs(100), random);
+        assert_eq!(limit(0.0), Duration::from_secs(100));
+        assert_eq!(limit(0.5), Duration::from_secs(90));
+        assert_eq!(limit(1.0), Duration::from_secs(80));
+        assert_eq!(age_limit(Duration::MAX, 0.0), Duration::MAX);
     }
 }

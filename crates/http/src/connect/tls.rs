@@ -8,11 +8,12 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::call::StepError;
 use crate::error::ErrorKind;
-use crate::stream::{Socket, Stream};
 use crate::trace::{Protocol, Step};
 
 /// Which server certificates are trusted.
@@ -24,6 +25,26 @@ pub(crate) enum TrustPolicy {
     Only(Vec<CertificateDer<'static>>),
     /// Any certificate at all: for emulators only.
     AcceptAny,
+}
+
+impl Default for TrustPolicy {
+    fn default() -> Self {
+        TrustPolicy::SystemAnd(Vec::new())
+    }
+}
+
+impl TrustPolicy {
+    /// Adds what `defaults` trusts, unless this policy trusts only its own certificates, or any.
+    pub(crate) fn or(self, defaults: TrustPolicy) -> Self {
+        match (self, defaults) {
+            (TrustPolicy::SystemAnd(mut these), TrustPolicy::SystemAnd(more)) => {
+                these.extend(more);
+                TrustPolicy::SystemAnd(these)
+            }
+            (TrustPolicy::SystemAnd(these), defaults) if these.is_empty() => defaults,
+            (these, _) => these,
+        }
+    }
 }
 
 /// The TLS configuration and its sessions, shared by all connections of a client and of the clients made from it.
@@ -56,12 +77,12 @@ impl Tls {
     }
 
     /// Runs the TLS handshake with the host `name`, for `protocol`, or for any protocol if it is `None`.
-    pub(crate) async fn handshake(
+    pub(crate) async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         name: &str,
-        socket: Socket,
+        stream: S,
         protocol: Option<Protocol>,
-    ) -> Result<(Stream, Protocol), StepError> {
+    ) -> Result<(TlsStream<S>, Protocol), StepError> {
         let fail = |kind| StepError::new(kind, Step::Tls);
         let connectors = self.0.connectors.get_or_init(|| TlsConnectors::new(&self.0.trust)).as_ref();
         let connectors =
@@ -74,7 +95,7 @@ impl Tls {
         let name = ServerName::try_from(name.to_owned())
             .map_err(|error| fail(ErrorKind::Invalid).with_source(error))?;
         let tls = connector
-            .connect(name, socket)
+            .connect(name, stream)
             .await
             .map_err(|error| fail(kind_of(&error)).with_source(error))?;
         let negotiated = match tls.get_ref().1.alpn_protocol() {
@@ -85,7 +106,7 @@ impl Tls {
         match protocol {
             Some(protocol) if protocol != negotiated => Err(fail(ErrorKind::Unreachable)
                 .with_source(format!("the server does not support {protocol}: allow {negotiated}"))),
-            _ => Ok((Stream::Tls(Box::new(tls)), negotiated)),
+            _ => Ok((tls, negotiated)),
         }
     }
 }

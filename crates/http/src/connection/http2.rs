@@ -119,7 +119,8 @@ impl Http2 {
             timeout: settings.http2.keepalive_timeout,
             idle_timeout: settings.http2.idle_timeout,
         };
-        let driver = tokio::spawn(drive(connection, Arc::clone(&shared), Arc::clone(&io), keepalive));
+        let driver = drive(connection, Arc::clone(&shared), Arc::clone(&io), keepalive, info.retire_at);
+        let driver = tokio::spawn(driver);
         let driver = driver.abort_handle();
         Ok(Arc::new(Http2 { sender, shared, io, info, endpoint, timers: Mutex::default(), driver }))
     }
@@ -190,9 +191,12 @@ impl Shared {
         }
     }
 
+    /// Closes the connection for new requests, and takes it out of its pool. Requests in progress keep it open.
     fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
-        self.serve_waiters();
+        if let Some(pool) = self.pool.upgrade() {
+            pool.remove_closed();
+        }
     }
 
     fn serve_waiters(&self) {
