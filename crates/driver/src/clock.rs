@@ -15,6 +15,15 @@ use azure_core::async_runtime::{TaskFuture, get_async_runtime};
 #[cfg(any(test, feature = "test-util"))]
 pub use manual::ManualTime;
 
+/// Longer than anyone waits, and short enough for every platform to calculate with.
+const WAIT_MAX: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+
+/// The moment `wait` after `since`, at most thirty years later: "never" is a valid timeout
+/// (`Duration::MAX`), and adding it to a moment would panic.
+pub(crate) fn after(since: Instant, wait: Duration) -> Instant {
+    since.checked_add(wait.min(WAIT_MAX)).unwrap_or(since)
+}
+
 /// Where the driver gets its time from. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Clock(Source);
@@ -53,6 +62,11 @@ impl Clock {
         }
     }
 
+    /// The moment `wait` from now, at most thirty years from now: `Duration::MAX` is a valid timeout.
+    pub fn after(&self, wait: Duration) -> Instant {
+        after(self.now(), wait)
+    }
+
     /// Ends after `duration`. Nothing is left behind when it is dropped before.
     pub fn sleep(&self, duration: Duration) -> Sleep {
         match &self.0 {
@@ -88,9 +102,9 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// The runtime counts in its own type; what does not fit is longer than anyone waits.
+/// The runtime counts in its own type, and adds what it is given to the current time.
 fn runtime_duration(duration: Duration) -> azure_core::time::Duration {
-    azure_core::time::Duration::try_from(duration).unwrap_or(azure_core::time::Duration::MAX)
+    azure_core::time::Duration::try_from(duration.min(WAIT_MAX)).unwrap_or(azure_core::time::Duration::ZERO)
 }
 
 /// A wait; see [`Clock::sleep`].
@@ -303,5 +317,18 @@ mod tests {
     #[test]
     fn a_wait_beyond_all_bounds_is_a_long_wait() {
         assert!(runtime_duration(Duration::MAX) > azure_core::time::Duration::days(365));
+        let now = Clock::machine().now();
+        assert!(after(now, Duration::MAX) > after(now, 1_000_000 * SECOND));
+        assert_eq!(after(now, SECOND), now + SECOND);
+        let far = after(now, Duration::MAX);
+        assert!(after(far, Duration::MAX) >= far, "adding to the far future works as well");
+    }
+
+    #[tokio::test]
+    async fn the_runtime_can_sleep_for_ever() {
+        let mut sleep = Box::pin(Clock::machine().sleep(Duration::MAX));
+        assert!((&mut sleep).now_or_never().is_none());
+        let mut sleep = Box::pin(Clock::machine().sleep_until(Clock::machine().after(Duration::MAX)));
+        assert!((&mut sleep).now_or_never().is_none());
     }
 }

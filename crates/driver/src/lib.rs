@@ -70,6 +70,7 @@ pub mod query;
 pub mod diagnostics;
 mod error;
 mod response;
+pub mod telemetry;
 
 // 4. The account, its driver, and what drivers of a process share.
 mod account;
@@ -104,15 +105,16 @@ pub use account::Account;
 pub use background::Background;
 pub use cache::{Container, PartitionRanges};
 pub use clock::{Clock, Sleep};
-pub use driver::CosmosDriver;
+pub use driver::{CallDeadline, CosmosDriver, WeakDriver};
 pub use error::{Error, ErrorKind, Result};
 pub use gateway::Credential;
-pub use operation::{Operation, OperationKind, Target};
+pub use operation::{Access, Operation, OperationKind, Target};
 pub use region::Region;
 pub use response::Response;
 pub use routing::{
-    AccountState, Breaker, BreakerState, ContainerIdentity, Endpoint, EndpointKind, Gateway2, IncompleteMap,
-    Partition, PartitionId, PartitionMap, PartitionRegion, PartitionState, Placement, Unavailable,
+    AccountState, Breaker, BreakerState, ContainerIdentity, Diversion, DiversionCause, Endpoint,
+    EndpointKind, Gateway2, IncompleteMap, Partition, PartitionFailure, PartitionId, PartitionMap,
+    PartitionRegion, PartitionState, Placement, Unavailable,
 };
 pub use runtime::{CosmosRuntime, CosmosRuntimeBuilder};
 pub use session::{ContainerSession, SessionScope};

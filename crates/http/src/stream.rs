@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+#[cfg(feature = "__tls")]
 use tokio_rustls::client::TlsStream;
 
 use crate::clock;
@@ -304,6 +305,7 @@ impl AsyncWrite for Socket {
 #[derive(Debug)]
 pub(crate) enum BaseStream {
     Tcp(Socket),
+    #[cfg(feature = "__tls")]
     TlsToProxy(Box<TlsStream<Socket>>),
 }
 
@@ -311,6 +313,7 @@ pub(crate) enum BaseStream {
 #[derive(Debug)]
 pub(crate) enum Stream {
     Plain(BaseStream),
+    #[cfg(feature = "__tls")]
     Tls(Box<TlsStream<BaseStream>>),
 }
 
@@ -318,6 +321,7 @@ impl BaseStream {
     fn io(&self) -> &Arc<IoCounters> {
         match self {
             BaseStream::Tcp(socket) => socket.io(),
+            #[cfg(feature = "__tls")]
             BaseStream::TlsToProxy(tls) => tls.get_ref().0.io(),
         }
     }
@@ -327,6 +331,7 @@ impl Stream {
     pub(crate) fn io(&self) -> &Arc<IoCounters> {
         match self {
             Stream::Plain(base) => base.io(),
+            #[cfg(feature = "__tls")]
             Stream::Tls(tls) => tls.get_ref().0.io(),
         }
     }
@@ -343,6 +348,7 @@ macro_rules! delegate_io {
             ) -> Poll<io::Result<()>> {
                 match self.get_mut() {
                     $plain(plain) => Pin::new(plain).poll_read(cx, buf),
+                    #[cfg(feature = "__tls")]
                     $tls(tls) => Pin::new(tls).poll_read(cx, buf),
                 }
             }
@@ -352,6 +358,7 @@ macro_rules! delegate_io {
             fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
                 match self.get_mut() {
                     $plain(plain) => Pin::new(plain).poll_write(cx, buf),
+                    #[cfg(feature = "__tls")]
                     $tls(tls) => Pin::new(tls).poll_write(cx, buf),
                 }
             }
@@ -363,6 +370,7 @@ macro_rules! delegate_io {
             ) -> Poll<io::Result<usize>> {
                 match self.get_mut() {
                     $plain(plain) => Pin::new(plain).poll_write_vectored(cx, bufs),
+                    #[cfg(feature = "__tls")]
                     $tls(tls) => Pin::new(tls).poll_write_vectored(cx, bufs),
                 }
             }
@@ -370,6 +378,7 @@ macro_rules! delegate_io {
             fn is_write_vectored(&self) -> bool {
                 match self {
                     $plain(plain) => plain.is_write_vectored(),
+                    #[cfg(feature = "__tls")]
                     $tls(tls) => tls.is_write_vectored(),
                 }
             }
@@ -377,6 +386,7 @@ macro_rules! delegate_io {
             fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
                 match self.get_mut() {
                     $plain(plain) => Pin::new(plain).poll_flush(cx),
+                    #[cfg(feature = "__tls")]
                     $tls(tls) => Pin::new(tls).poll_flush(cx),
                 }
             }
@@ -384,6 +394,7 @@ macro_rules! delegate_io {
             fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
                 match self.get_mut() {
                     $plain(plain) => Pin::new(plain).poll_shutdown(cx),
+                    #[cfg(feature = "__tls")]
                     $tls(tls) => Pin::new(tls).poll_shutdown(cx),
                 }
             }

@@ -13,13 +13,12 @@ pub mod metrics;
 mod recent;
 mod recorder;
 mod summary;
-pub mod telemetry;
 
 use std::time::Duration;
 
 pub use attempt_record::{AttemptOutcome, AttemptRecord, ExecutionContext, SendRecord};
 pub(crate) use recent::Recent;
-pub use recorder::{ATTEMPTS_FIRST_MAX, ATTEMPTS_LAST_MAX, Recorder};
+pub use recorder::{ATTEMPTS_FIRST_MAX, ATTEMPTS_LAST_MAX, Recorder, SentTo};
 pub use summary::Summary;
 
 /// The diagnostics of one operation.

@@ -16,20 +16,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use perihelion_http::trace::Sent;
+use protocol::headers as names;
 use protocol::status::Status;
+use tracing::Instrument;
 
 use self::connectivity::{Failure, FailureKind, try_another_shard};
 pub use self::headers::Credential;
 use self::headers::{Authorizer, CommonHeaders};
 pub use self::outcome::{GatewayOutcome, GatewayResult};
+pub(crate) use self::request::AttemptProgress;
 pub use self::request::GatewayRequest;
 use self::throttle::{ThrottleDecision, ThrottleLimits, ThrottleState};
-use crate::clock::Clock;
+use crate::clock::{Clock, after};
 use crate::diagnostics::SendRecord;
 use crate::operation::Plane;
 use crate::options::OperationSettings;
 use crate::routing::Endpoint;
 use crate::sharding::{SendError, SendResult, ShardedTransport};
+use crate::telemetry::{AttemptSpan, ClientIdentity, events};
 use crate::transport::{TransportRequest, TransportResponse};
 
 /// How long one attempt may take and how often it repeats a throttled request.
@@ -87,10 +91,16 @@ impl GatewayClient {
         &self.connections
     }
 
+    /// How spans and metrics name this client, whose account has its own endpoint at `endpoint`.
+    pub(crate) fn identity(&self, endpoint: Endpoint) -> ClientIdentity {
+        self.headers.identity(endpoint)
+    }
+
     /// Carries out one attempt. Ends at the request's deadline at the latest.
     pub async fn execute(&self, request: GatewayRequest<'_>, limits: &AttemptLimits) -> GatewayResult {
         let mut attempt = Attempt {
             endpoint: request.endpoint,
+            progress: request.progress,
             deadline: request.deadline,
             idempotent: request.is_idempotent(),
             limits,
@@ -126,12 +136,23 @@ impl GatewayClient {
                     None => return attempt.deadline_exceeded(),
                 }
             }
-            let until = attempt.deadline.min(begun + limits.request_timeout);
-            let sent = self
-                .connections
-                .send(attempt.endpoint, &outgoing, attempt.excluded_shard, begun, until)
-                .await;
-            match attempt.evaluate(sent, begun) {
+            attempt.progress.inspect(|progress| progress.requested());
+            let until = attempt.deadline.min(after(begun, limits.request_timeout));
+            let resends = attempt.earlier.len() + usize::from(attempt.last.is_some());
+            let activity_id = outgoing.headers.get(names::ACTIVITY_ID);
+            let span = AttemptSpan::start(request.context, attempt.endpoint, resends, activity_id);
+            let send =
+                || self.connections.send(attempt.endpoint, &outgoing, attempt.excluded_shard, begun, until);
+            let sent = match &span {
+                None => send().await,
+                // On the heap, so that a request without a span pays nothing for it.
+                Some(span) => Box::pin(send().instrument(span.span())).await,
+            };
+            let next = attempt.evaluate(sent, begun);
+            if let (Some(span), Some(record)) = (span, &attempt.last) {
+                span.end(record);
+            }
+            match next {
                 Next::Done(outcome)
                     if is_unauthorized(&outcome)
                         && !attempt.token_replaced
@@ -153,6 +174,7 @@ impl GatewayClient {
 /// The state of one attempt.
 struct Attempt<'a> {
     endpoint: &'a Endpoint,
+    progress: Option<&'a AttemptProgress>,
     deadline: Instant,
     idempotent: bool,
     limits: &'a AttemptLimits,
@@ -162,7 +184,8 @@ struct Attempt<'a> {
     token_replaced: bool,
     /// The shard that failed last.
     excluded_shard: Option<u64>,
-    /// The most that may have happened with any request so far.
+    /// The most that may have happened with any request that got no response. A response decides its request: what
+    /// was throttled or not authorized was not executed.
     sent: Sent,
     /// How long the attempt waited before the request in flight.
     waited: Duration,
@@ -184,6 +207,8 @@ impl Attempt<'_> {
         let took = ended.saturating_duration_since(begun);
         let (status, charge, sent, failure) = match &result {
             Ok(response) => {
+                self.endpoint.last_response().record(ended);
+                self.progress.inspect(|progress| progress.responded());
                 (Some((response.status, response.sub_status)), response.headers.charge(), Sent::Sent, None)
             }
             Err(SendError::Failed(error)) => {
@@ -198,7 +223,9 @@ impl Attempt<'_> {
         let waited = std::mem::take(&mut self.waited);
         let record = SendRecord { started: begun, took, status, charge, sent, shard, waited, exchange };
         self.earlier.extend(self.last.replace(record));
-        self.sent = most_certain(self.sent, sent);
+        if failure.is_some() {
+            self.sent = most_certain(self.sent, sent);
+        }
         match (result, failure) {
             (Ok(response), _) => self.evaluate_response(response, ended),
             (Err(error), Some(failure)) => self.evaluate_failure(error, failure, shard, took, ended),
@@ -214,6 +241,8 @@ impl Attempt<'_> {
         let limits = &self.limits.throttling;
         match throttle::decide(&response, self.throttling, limits, time_left, fastrand::f64()) {
             ThrottleDecision::Retry { delay, state } => {
+                let status = (response.status, response.sub_status);
+                events::throttled(self.endpoint, status, state.retries, delay);
                 self.throttling = state;
                 self.excluded_shard = None;
                 Next::Wait(delay)

@@ -3,7 +3,7 @@
 //! Cost: one list of headers, and a copy of each value that is not known beforehand.
 
 use crate::diagnostics::ExecutionContext;
-use crate::gateway::GatewayRequest;
+use crate::gateway::{AttemptProgress, GatewayRequest};
 use crate::transport::HeaderList;
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use protocol::session_token::SessionToken;
 
 use super::location::Location;
 use crate::operation::{Operation, OperationKind, Precondition, Scope};
-use crate::options::OperationSettings;
+use crate::options::{HeaderSettings, OperationSettings};
 use crate::routing::{AccountState, Endpoint};
 use crate::session::{ContainerSession, sends_token};
 
@@ -34,14 +34,23 @@ pub(crate) struct RequestBuilder<'a> {
 }
 
 impl<'a> RequestBuilder<'a> {
-    /// The request to one endpoint.
-    pub(crate) fn request(&self, endpoint: &'a Endpoint, context: ExecutionContext) -> GatewayRequest<'a> {
+    /// The request to one endpoint, which records its progress.
+    pub(crate) fn request<'b>(
+        &self,
+        endpoint: &'b Endpoint,
+        context: ExecutionContext,
+        progress: &'b AttemptProgress,
+    ) -> GatewayRequest<'b>
+    where
+        'a: 'b,
+    {
         GatewayRequest {
             operation: self.operation,
             endpoint,
             headers: self.headers(),
             context,
             deadline: self.deadline,
+            progress: Some(progress),
         }
     }
 
@@ -94,6 +103,16 @@ impl<'a> RequestBuilder<'a> {
         }
         for (name, value) in operation.headers() {
             headers.set(name, value);
+        }
+        let HeaderSettings { priority, throughput_bucket, custom, .. } = &self.settings.headers;
+        if let Some(priority) = priority {
+            headers.set_fixed(names::PRIORITY_LEVEL, priority.header_value());
+        }
+        if let Some(bucket) = throughput_bucket {
+            headers.set(names::THROUGHPUT_BUCKET, &bucket.to_string());
+        }
+        if let Some(custom) = custom {
+            headers.set_custom(custom);
         }
         headers
     }
@@ -163,7 +182,10 @@ mod tests {
     use crate::clock::Clock;
     use crate::error::Error;
     use crate::operation::{ContainerName, Target};
-    use crate::options::{ConsistencyOptions, DriverSettings, OperationOptions, ReadConsistencyStrategy};
+    use crate::options::{
+        ConsistencyOptions, DriverSettings, HeaderOptions, OperationOptions, Priority,
+        ReadConsistencyStrategy,
+    };
     use crate::routing::test_accounts::account;
 
     fn location(bounds: Option<EpkRange>) -> Location {
@@ -181,7 +203,8 @@ mod tests {
         let settings = OperationSettings::default();
         let deadline = Clock::machine().now();
         let parts = RequestBuilder { operation, settings: &settings, location, account: &account, deadline };
-        let request = parts.request(account.hub(), ExecutionContext::Initial);
+        let progress = AttemptProgress::default();
+        let request = parts.request(account.hub(), ExecutionContext::Initial, &progress);
         assert_eq!(request.endpoint.url().as_str(), "http://a.example/");
         let pairs = request.headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
         let mut pairs: Vec<_> = pairs.collect();
@@ -301,6 +324,41 @@ mod tests {
     }
 
     #[test]
+    fn the_callers_headers_come_last_and_replace_those_of_the_operation() {
+        let driver = DriverSettings::default();
+        let own = HeaderOptions::new()
+            .with_priority(Priority::Low)
+            .with_throughput_bucket(2)
+            .with_header("X-Ms-Max-Item-Count", "5")
+            .with_header("x-shop", "one");
+        let options = OperationOptions::new().with_headers(own);
+        let settings = driver.for_operation(Some(&options)).expect("valid");
+        let operation = Operation::new(OperationKind::ReadFeed, Target::databases())
+            .with_header("x-ms-max-item-count", "10");
+        let account = account(&["A"], &["A"]);
+        let deadline = Clock::machine().now();
+        let parts = RequestBuilder {
+            operation: &operation,
+            settings: &settings,
+            location: None,
+            account: &account,
+            deadline,
+        };
+        let headers = parts.request(account.hub(), ExecutionContext::Initial).headers;
+        let mut sent: Vec<_> = headers.iter().collect();
+        sent.sort_unstable();
+        assert_eq!(
+            sent,
+            [
+                ("x-ms-cosmos-priority-level", "Low"),
+                ("x-ms-cosmos-throughput-bucket", "2"),
+                ("x-ms-max-item-count", "5"),
+                ("x-shop", "one"),
+            ]
+        );
+    }
+
+    #[test]
     fn a_read_strategy_is_asked_for_by_name_and_needs_no_session() {
         let strategy = ConsistencyOptions::new().with_read_strategy(ReadConsistencyStrategy::LatestCommitted);
         let driver = DriverSettings::default();
@@ -316,7 +374,8 @@ mod tests {
             account: &account,
             deadline,
         };
-        let headers = parts.request(account.hub(), ExecutionContext::Initial).headers;
+        let progress = AttemptProgress::default();
+        let headers = parts.request(account.hub(), ExecutionContext::Initial, &progress).headers;
         let value = |name| headers.get(name);
         assert_eq!(value(names::READ_CONSISTENCY_STRATEGY), Some("LatestCommitted"));
         assert_eq!(value(names::SESSION_TOKEN), None);

@@ -1,10 +1,14 @@
 //! Builds a client from its settings.
 
 use std::net::IpAddr;
+#[cfg(feature = "__tls")]
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "__tls")]
 use rustls::pki_types::CertificateDer;
+#[cfg(feature = "__tls")]
 use rustls::pki_types::pem::PemObject;
 
 use super::Client;
@@ -12,7 +16,9 @@ use crate::connect::Connector;
 use crate::connect::dns::{Resolve, SystemResolver};
 use crate::connect::proxy::{Proxies, Proxy};
 use crate::connect::tcp::TcpSettings;
-use crate::connect::tls::{Tls, TrustPolicy};
+#[cfg(feature = "__tls")]
+use crate::connect::tls::{LoopbackRoots, TrustPolicy};
+use crate::connect::tls::{Tls, Trust};
 use crate::host::Hosts;
 use crate::pool::PoolConfig;
 use crate::settings::Settings;
@@ -49,7 +55,7 @@ pub struct ClientBuilder {
     resolver: Option<Arc<dyn Resolve>>,
     tcp_keepalive: Option<Option<Duration>>,
     local_address: Option<IpAddr>,
-    trust: TrustPolicy,
+    trust: Trust,
     proxies: Option<ProxyChoice>,
 }
 
@@ -64,6 +70,7 @@ enum ProxyChoice {
 #[non_exhaustive]
 pub enum BuildError {
     /// A root certificate is not valid PEM.
+    #[cfg(feature = "__tls")]
     #[error(
         "the certificates cannot be read: they must be PEM, between BEGIN CERTIFICATE and END CERTIFICATE"
     )]
@@ -202,8 +209,9 @@ impl ClientBuilder {
     }
 
     /// Trusts these root certificates in addition to those of the system.
+    #[cfg(feature = "__tls")]
     pub fn trust(mut self, certificates: impl IntoIterator<Item = CertificateDer<'static>>) -> Self {
-        match &mut self.trust {
+        match &mut self.trust.policy {
             TrustPolicy::SystemAnd(list) | TrustPolicy::Only(list) => list.extend(certificates),
             TrustPolicy::AcceptAny => {}
         }
@@ -211,6 +219,7 @@ impl ClientBuilder {
     }
 
     /// Trusts these root certificates, one or more as PEM, in addition to those of the system.
+    #[cfg(feature = "__tls")]
     pub fn trust_pem(self, pem: &[u8]) -> Result<Self, BuildError> {
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
         match certificates {
@@ -221,15 +230,26 @@ impl ClientBuilder {
     }
 
     /// Trusts only these root certificates, and not those of the system.
+    #[cfg(feature = "__tls")]
     pub fn trust_only(mut self, certificates: impl IntoIterator<Item = CertificateDer<'static>>) -> Self {
-        self.trust = TrustPolicy::Only(certificates.into_iter().collect());
+        self.trust.policy = TrustPolicy::Only(certificates.into_iter().collect());
+        self
+    }
+
+    /// Trusts the root certificates in a PEM file for hosts of the loopback interface (`localhost`, `127.0.0.1`, `::1`),
+    /// and for no others. The file is read when such a connection is opened, so it may be created later. `advice` is
+    /// added to the error of a certificate that is not trusted. [`trust_only`](Self::trust_only) leaves the file out.
+    #[cfg(feature = "__tls")]
+    pub fn trust_file_on_loopback(mut self, file: impl Into<PathBuf>, advice: impl Into<String>) -> Self {
+        self.trust.loopback = Some(LoopbackRoots { file: file.into(), advice: advice.into() });
         self
     }
 
     /// Accepts any certificate, for any host name. **For emulators only**: anyone between the two ends can read and
     /// change all traffic. A warning is logged for every client that is built like this.
+    #[cfg(feature = "__tls")]
     pub fn danger_accept_invalid_certificates(mut self) -> Self {
-        self.trust = TrustPolicy::AcceptAny;
+        self.trust.policy = TrustPolicy::AcceptAny;
         self
     }
 

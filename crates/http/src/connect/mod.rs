@@ -6,6 +6,10 @@
 pub(crate) mod dns;
 pub(crate) mod proxy;
 pub(crate) mod tcp;
+#[cfg(feature = "__tls")]
+pub(crate) mod tls;
+#[cfg(not(feature = "__tls"))]
+#[path = "no_tls.rs"]
 pub(crate) mod tls;
 
 use std::net::SocketAddr;
@@ -72,10 +76,10 @@ impl Connector {
             }
             Scheme::Https => {
                 *step = Step::Tls;
-                let (tls, protocol) = self.tls.handshake(target.host_name(), base, protocol).await?;
+                let (stream, protocol) = self.tls.handshake(target.host_name(), base, protocol).await?;
                 call.trace.tls = Some(call.offset(clock::now()));
                 call.report();
-                Ok(NewConnection { stream: Stream::Tls(Box::new(tls)), info, protocol })
+                Ok(NewConnection { stream, info, protocol })
             }
         }
     }
@@ -83,7 +87,7 @@ impl Connector {
     /// Opens a tunnel to `target` through the proxy at the other end of `socket`.
     async fn tunnel(
         &self,
-        mut socket: Socket,
+        socket: Socket,
         proxy: &proxy::Proxy,
         target: &Origin,
         call: &mut Call,
@@ -100,15 +104,12 @@ impl Connector {
             }
         };
         *step = Step::Proxy;
-        if !proxy.uses_tls() {
-            proxy.tunnel(&mut socket, target).await?;
-            return Ok(BaseStream::Tcp(socket));
-        }
-        let name = proxy.address().host_name();
-        let handshake = self.tls.handshake(name, socket, Some(Protocol::Http1)).await;
-        let (mut tls, _) = handshake.map_err(|error| StepError { step: Step::Proxy, ..error })?;
-        proxy.tunnel(&mut tls, target).await?;
-        Ok(BaseStream::TlsToProxy(Box::new(tls)))
+        let mut base = match proxy.uses_tls() {
+            true => self.tls.handshake_with_proxy(proxy.address().host_name(), socket).await?,
+            false => BaseStream::Tcp(socket),
+        };
+        proxy.tunnel(&mut base, target).await?;
+        Ok(base)
     }
 
     async fn resolve(

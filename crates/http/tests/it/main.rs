@@ -6,6 +6,7 @@ mod client;
 mod faulty_http2_servers;
 mod faulty_servers;
 mod http2;
+mod loopback_roots;
 mod not_sent;
 mod pool;
 mod pool_events;

@@ -17,7 +17,7 @@ use protocol::partition_range::RangeId;
 
 use self::histogram::Histogram;
 use self::hot_keys::{HotKey, HotKeys};
-use super::{Diagnostics, telemetry};
+use super::Diagnostics;
 use crate::operation::ContainerName;
 use crate::routing::{BreakerState, PartitionRegion, PartitionState, Region};
 
@@ -92,17 +92,6 @@ pub struct SeriesSnapshot {
     pub latency_p99: Duration,
 }
 
-/// One number under OpenTelemetry's name for it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MetricPoint {
-    /// The name of the metric.
-    pub name: &'static str,
-    /// What it is about.
-    pub attributes: Vec<(&'static str, String)>,
-    /// The value of the metric.
-    pub value: f64,
-}
-
 /// A snapshot of the metrics of a driver.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -153,7 +142,7 @@ impl Metrics {
         let mut all: HashMap<SeriesKey, SeriesSnapshot> =
             series.iter().map(|(key, series)| (key.clone(), series.snapshot())).collect();
         drop(series);
-        for (PartitionRegion { partition, region }, breaker) in partitions.breakers() {
+        for (PartitionRegion { partition, region, .. }, breaker) in partitions.breakers() {
             let state = match breaker.state {
                 BreakerState::Closed => continue,
                 BreakerState::Open { .. } => BreakerGauge::Open,
@@ -164,7 +153,11 @@ impl Metrics {
                 region: region.clone(),
                 range: Some(partition.range),
             };
-            all.entry(key).or_default().breaker = state;
+            // Of the breakers of reads and of writes, the one that is open counts.
+            let series = all.entry(key).or_default();
+            if series.breaker != BreakerGauge::Open {
+                series.breaker = state;
+            }
         }
         MetricsSnapshot {
             series: all.into_iter().collect(),
@@ -183,41 +176,6 @@ impl Metrics {
             None if all.len() >= SERIES_MAX => Arc::clone(&self.overflow),
             None => Arc::clone(all.entry(key.clone()).or_default()),
         }
-    }
-}
-
-impl MetricsSnapshot {
-    /// The snapshot as points under OpenTelemetry's names, for an exporter. Durations are in seconds, as quantiles.
-    pub fn points(&self) -> Vec<MetricPoint> {
-        let mut points = Vec::new();
-        for (key, series) in &self.series {
-            let mut attributes = vec![("azure.cosmosdb.region", key.region.to_string())];
-            if let Some(container) = &key.container {
-                attributes.push((telemetry::DB_NAMESPACE, container.database().to_owned()));
-                attributes.push((telemetry::DB_COLLECTION_NAME, container.container().to_owned()));
-            }
-            if let Some(range) = key.range {
-                attributes.push((telemetry::PARTITION_RANGE, range.to_string()));
-            }
-            let mut push = |name, extra: Option<(&'static str, &str)>, value: f64| {
-                let mut attributes = attributes.clone();
-                attributes.extend(extra.map(|(name, value)| (name, value.to_owned())));
-                points.push(MetricPoint { name, attributes, value });
-            };
-            push(telemetry::METRIC_OPERATIONS, None, series.operations as f64);
-            push(telemetry::METRIC_FAILURES, None, series.failures as f64);
-            push(telemetry::METRIC_REQUEST_CHARGE, None, series.charge);
-            push(telemetry::METRIC_THROTTLED, None, series.throttled as f64);
-            push(telemetry::METRIC_HEDGES, None, series.hedges as f64);
-            push(telemetry::METRIC_FAILOVERS, None, series.failovers as f64);
-            let open = series.breaker == BreakerGauge::Open;
-            push(telemetry::METRIC_BREAKER_OPEN, None, f64::from(u8::from(open)));
-            for (quantile, latency) in [("0.5", series.latency_p50), ("0.99", series.latency_p99)] {
-                let extra = Some(("quantile", quantile));
-                push(telemetry::METRIC_OPERATION_DURATION, extra, latency.as_secs_f64());
-            }
-        }
-        points
     }
 }
 
@@ -250,13 +208,14 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::diagnostics::Recorder;
+    use crate::operation::Access;
     use crate::options::CircuitBreakerConfig;
     use crate::routing::{ContainerIdentity, PartitionId};
 
     fn with_open_breaker(region: &str, range: u32, now: Instant) -> PartitionState {
         let container = ContainerIdentity { name: ContainerName::new("d", "c"), rid: "rid".to_owned() };
         let partition = PartitionId { container: Arc::new(container), range: RangeId(range) };
-        let key = PartitionRegion { partition, region: Region::new(region) };
+        let key = PartitionRegion { partition, region: Region::new(region), access: Access::Read };
         PartitionState::new(CircuitBreakerConfig::default()).trip(&key, now)
     }
 
@@ -293,14 +252,6 @@ mod tests {
         let east = find(&key("East US", 0)).expect("counted");
         assert_eq!((east.operations, east.breaker), (1, BreakerGauge::Open));
         assert_eq!(snapshot.overflow.operations, 0);
-        let points = snapshot.points();
-        let open =
-            points.iter().find(|point| point.name == telemetry::METRIC_BREAKER_OPEN && point.value > 0.0);
-        let about = open.expect("one breaker is open").attributes.clone();
-        assert!(about.contains(&(telemetry::DB_COLLECTION_NAME, "c".to_owned())), "{about:?}");
-        assert!(about.contains(&("azure.cosmosdb.region", "East US".to_owned())), "{about:?}");
-        let charged = points.iter().filter(|point| point.name == telemetry::METRIC_REQUEST_CHARGE).count();
-        assert_eq!(charged, 2);
     }
 
     #[test]

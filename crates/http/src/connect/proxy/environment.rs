@@ -80,7 +80,8 @@ impl Proxies {
     }
 }
 
-fn is_loopback(host: &str) -> bool {
+/// Whether `host` names the loopback interface of this machine.
+pub(crate) fn is_loopback(host: &str) -> bool {
     host == "localhost"
         || host.ends_with(".localhost")
         || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())

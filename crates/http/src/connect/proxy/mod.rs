@@ -17,6 +17,8 @@ use crate::call::StepError;
 use crate::origin::{Origin, Scheme};
 
 pub(crate) use self::environment::Proxies;
+#[cfg(feature = "__tls")]
+pub(super) use self::environment::is_loopback;
 
 /// The port of a SOCKS proxy whose URL has none.
 const SOCKS_PORT: u16 = 1080;
