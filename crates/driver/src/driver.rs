@@ -12,13 +12,13 @@ mod observed;
 pub use self::observed::WeakDriver;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, Once, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Instant;
 
 use protocol::status::{Status, SubStatus};
 
 use crate::account::Account;
-use crate::background::Background;
+use crate::background::{SupervisedTask, repeat};
 use crate::cache::{AccountCache, Container, ContainerCache, PartitionRanges};
 use crate::clock::{Clock, after};
 use crate::diagnostics::Diagnostics;
@@ -61,8 +61,10 @@ struct Inner {
     identity: ClientIdentity,
     observer: OnceLock<Arc<dyn OperationObserver>>,
     clock: Clock,
-    background_started: Once,
-    background: Background,
+    /// Reads the account's properties every few minutes.
+    account_refresh: SupervisedTask,
+    /// Probes regions and partitions that were unavailable.
+    failback: SupervisedTask,
 }
 
 impl CosmosDriver {
@@ -76,6 +78,7 @@ impl CosmosDriver {
         let account = AccountState::unknown(Endpoint::global(account.endpoint().clone()));
         let partitions = PartitionState::new(settings.circuit_breaker);
         let identity = gateway.identity(account.global().clone());
+        let now = clock.now();
         CosmosDriver(Arc::new_cyclic(|this| Inner {
             this: this.clone(),
             settings,
@@ -91,8 +94,8 @@ impl CosmosDriver {
             identity,
             observer: OnceLock::new(),
             clock,
-            background_started: Once::new(),
-            background: Background::new(),
+            account_refresh: SupervisedTask::new(now),
+            failback: SupervisedTask::new(now),
         }))
     }
 
@@ -112,7 +115,7 @@ impl CosmosDriver {
         let inner = &*self.0;
         let settings = inner.settings.for_operation(Some(options))?;
         let started = inner.clock.now();
-        inner.start_background();
+        inner.start_background(started);
         let result = inner.execute_traced(operation, &settings, started).await;
         inner.record_metrics(operation, &result);
         inner.tell_observer(operation, &settings, started, &result);
@@ -202,7 +205,7 @@ impl CosmosDriver {
     /// Waits until the account's properties were read once.
     async fn ready(&self) -> Result<()> {
         let inner = &*self.0;
-        inner.start_background();
+        inner.start_background(inner.clock.now());
         if inner.account.peek(AccountState::is_known) {
             return Ok(());
         }
@@ -225,21 +228,22 @@ impl fmt::Debug for CosmosDriver {
 }
 
 impl Inner {
-    /// Starts the background tasks with the first call, because that one runs within a runtime.
-    fn start_background(&self) {
-        self.background_started.call_once(|| {
-            let (clock, this) = (&self.clock, &self.this);
-            self.background.repeat(clock, REFRESH_INTERVAL, this.clone(), |inner| async move {
-                inner.reload_account().await;
-            });
+    /// Starts the background tasks on the runtime of the caller, unless they run: with the first call, and after the
+    /// runtime they were started on is gone.
+    fn start_background(&self, now: Instant) {
+        self.account_refresh.ensure_running(now, |heartbeat| {
+            let reload = |inner: Arc<Inner>| async move { inner.reload_account().await };
+            repeat(heartbeat, self.clock.clone(), REFRESH_INTERVAL, self.this.clone(), reload)
+        });
+        self.failback.ensure_running(now, |heartbeat| {
             let period = failback_interval(&self.settings.circuit_breaker);
-            self.background.repeat(clock, period, this.clone(), failback::probe_all);
+            repeat(heartbeat, self.clock.clone(), period, self.this.clone(), failback::probe_all)
         });
     }
 
     /// The deadline of calls without options of their own, which start now.
     fn default_deadline(&self) -> Instant {
-        self.clock.now() + self.settings.operation.timeouts.end_to_end
+        self.clock.after(self.settings.operation.timeouts.end_to_end)
     }
 
     /// Carries out an operation, in a span if a subscriber wants one. The span is on the heap with everything in it, so
@@ -268,6 +272,8 @@ impl Inner {
         started: Instant,
     ) -> Result<Response> {
         if !self.account.peek(AccountState::is_known) {
+            // Before the first request: a mistake of the caller is not a reason to send anything.
+            pipeline::check(operation)?;
             self.discover_account(after(started, settings.timeouts.end_to_end)).await?;
         }
         pipeline::execute(self, operation, settings, started).await

@@ -159,7 +159,12 @@ impl Acquisition<'_> {
     async fn connect(&mut self, call: &mut Call) -> Result<AcquiredConnection, StepError> {
         let mut step = Step::Connect;
         let origin = self.host.origin();
-        let span = tracing::debug_span!(target: TRACING_TARGET, "http.connect", server.address = %origin);
+        let span = tracing::debug_span!(
+            target: TRACING_TARGET,
+            "http.connect",
+            server.address = origin.host_name(),
+            server.port = origin.port(),
+        );
         // Boxed, because it is rare and large: the future of a call on a warm connection stays small.
         let connecting = Box::pin(self.open(call, &mut step).instrument(span));
         match deadline::timeout_at(self.deadline, connecting).await {

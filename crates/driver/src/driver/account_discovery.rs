@@ -120,7 +120,7 @@ impl Inner {
             endpoint,
             headers: HeaderList::new(),
             context: ExecutionContext::Initial,
-            deadline: self.clock.now() + limits.request_timeout,
+            deadline: self.clock.after(limits.request_timeout),
             progress: None,
         };
         let result = match self.gateway.execute(request, &limits).await.outcome {

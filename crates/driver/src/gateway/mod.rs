@@ -27,7 +27,7 @@ pub use self::outcome::{GatewayOutcome, GatewayResult};
 pub(crate) use self::request::AttemptProgress;
 pub use self::request::GatewayRequest;
 use self::throttle::{ThrottleDecision, ThrottleLimits, ThrottleState};
-use crate::clock::Clock;
+use crate::clock::{Clock, after};
 use crate::diagnostics::SendRecord;
 use crate::operation::Plane;
 use crate::options::OperationSettings;
@@ -137,7 +137,7 @@ impl GatewayClient {
                 }
             }
             attempt.progress.inspect(|progress| progress.requested());
-            let until = attempt.deadline.min(begun + limits.request_timeout);
+            let until = attempt.deadline.min(after(begun, limits.request_timeout));
             let resends = attempt.earlier.len() + usize::from(attempt.last.is_some());
             let activity_id = outgoing.headers.get(names::ACTIVITY_ID);
             let span = AttemptSpan::start(request.context, attempt.endpoint, resends, activity_id);
@@ -184,7 +184,8 @@ struct Attempt<'a> {
     token_replaced: bool,
     /// The shard that failed last.
     excluded_shard: Option<u64>,
-    /// The most that may have happened with any request so far.
+    /// The most that may have happened with any request that got no response. A response decides its request: what
+    /// was throttled or not authorized was not executed.
     sent: Sent,
     /// How long the attempt waited before the request in flight.
     waited: Duration,
@@ -222,7 +223,9 @@ impl Attempt<'_> {
         let waited = std::mem::take(&mut self.waited);
         let record = SendRecord { started: begun, took, status, charge, sent, shard, waited, exchange };
         self.earlier.extend(self.last.replace(record));
-        self.sent = most_certain(self.sent, sent);
+        if failure.is_some() {
+            self.sent = most_certain(self.sent, sent);
+        }
         match (result, failure) {
             (Ok(response), _) => self.evaluate_response(response, ended),
             (Err(error), Some(failure)) => self.evaluate_failure(error, failure, shard, took, ended),

@@ -5,6 +5,7 @@
 //! of it is a [`Response`](crate::Response).
 
 mod headers;
+mod invalid;
 mod kind;
 mod name;
 mod target;

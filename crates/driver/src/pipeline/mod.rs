@@ -46,11 +46,7 @@ pub(crate) async fn execute<C: PipelineContext>(
     settings: &OperationSettings,
     started: Instant,
 ) -> Result<Response> {
-    if operation.target().names_nothing() {
-        let link = operation.target().link();
-        let message = format!("an id of `{link}` is empty or made of dots, which no resource can have");
-        return Err(Error::new(ErrorKind::BadRequest, message));
-    }
+    check(operation)?;
     let deadline = after(started, settings.timeouts.end_to_end);
     let recorder = Recorder::new(operation.name(), started);
     let mut execution = Execution { context, operation, settings, deadline, recorder };
@@ -100,6 +96,14 @@ pub(crate) async fn execute<C: PipelineContext>(
                 previous = Some(region);
             }
         }
+    }
+}
+
+/// An error about an operation that cannot be sent as it is.
+pub(crate) fn check(operation: &Operation) -> Result<()> {
+    match operation.invalid_because() {
+        None => Ok(()),
+        Some(message) => Err(Error::new(ErrorKind::BadRequest, message).about(operation.target().link())),
     }
 }
 

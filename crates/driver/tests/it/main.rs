@@ -3,6 +3,7 @@
 mod account_discovery;
 mod bad_peers;
 mod bulk;
+mod caller_errors;
 mod cancellation;
 mod change_feed;
 mod faulty_server;
@@ -10,6 +11,7 @@ mod load;
 mod options;
 mod queries;
 mod retries;
+mod runtimes;
 mod secure;
 mod seeded;
 mod sessions;
