@@ -83,6 +83,38 @@
 //! # }
 //! ```
 //!
+//! # Following a call
+//!
+//! **Diagnostics** are part of every response and error and need no setup: `response.diagnostics().summary()` is one line
+//! for a log, [`to_json`](Diagnostics::to_json) has every attempt with its region, status, charge, times and connection.
+//!
+//! **Logs and traces** go through `tracing`. An operation is a span (`read_item orders`, level INFO), every request of it is a
+//! span within (region, status, charge, why it was sent, level DEBUG), and circuit breakers that open, regions that are left
+//! and throttling are events at WARN. With a subscriber of `tracing_subscriber` that reads the environment,
+//! `RUST_LOG=perihelion=debug` prints the steps of each call:
+//!
+//! ```text
+//! DEBUG operation{otel.name=read_item orders …}:attempt{perihelion.region="West US" …}: perihelion::attempt: response received status=503 …
+//! DEBUG operation{otel.name=read_item orders …}: perihelion::operation: attempt is followed by another region="West US" reason="…"
+//! DEBUG operation{otel.name=read_item orders …}: perihelion::operation: operation succeeded summary=read_item in 3.10 ms, 1.00 RU: West US 503 1.20 ms → East US 200 1.60 ms
+//! ```
+//!
+//! **Metrics** are instruments of OpenTelemetry (feature `telemetry`): give
+//! `CosmosClientBuilder::meter_provider` a meter provider, and durations, request charges and returned rows are histograms,
+//! retries, failovers, hedges and throttled responses counters, open circuit breakers and unavailable regions gauges. A
+//! program that keeps other metrics implements [`OperationObserver`](driver::telemetry::OperationObserver) and sets it with
+//! [`CosmosDriver::set_observer`].
+//!
+//! **Over OTLP**: `tracing-opentelemetry` and `opentelemetry-otlp` send spans and metrics to a collector. The example
+//! `telemetry` is a complete program, with this crate's HTTP client below the exporter:
+//! `cargo run -p perihelion --example telemetry`.
+//!
+//! Names are those of OpenTelemetry's conventions for Cosmos DB. `docs/telemetry.md` in the repository lists every span,
+//! attribute, event and metric. Keys, tokens, item bodies, partition keys and query texts are in none of them. With nobody
+//! listening, an operation pays one comparison per span.
+//!
+//! # When regions fail
+//!
 //! `docs/retries.md` in the repository has a table of what the client does on its own when a region is down, slow or
 //! lagging, when a partition moves, and when requests are throttled. The settings for it are [`OperationOptions`],
 //! [`DriverOptions`] and environment variables (`docs/configuration.md`).
