@@ -80,6 +80,8 @@ pub struct CosmosClientBuilder {
     /// The first method that changed a setting of the own runtime.
     changed: Option<&'static str>,
     shared: Option<CosmosRuntime>,
+    #[cfg(feature = "telemetry")]
+    meter: Option<opentelemetry::metrics::Meter>,
 }
 
 impl CosmosClientBuilder {
@@ -91,6 +93,8 @@ impl CosmosClientBuilder {
             own: ClientRuntimeBuilder::new(),
             changed: None,
             shared: None,
+            #[cfg(feature = "telemetry")]
+            meter: None,
         }
     }
 
@@ -195,6 +199,14 @@ impl CosmosClientBuilder {
         self
     }
 
+    /// Records the metrics of the client with instruments of this provider: the program's own, or
+    /// `opentelemetry::global::meter_provider()`. See [`telemetry`](crate::telemetry). Feature `telemetry`.
+    #[cfg(feature = "telemetry")]
+    pub fn meter_provider(mut self, provider: &dyn opentelemetry::metrics::MeterProvider) -> Self {
+        self.meter = Some(crate::telemetry::meter(provider));
+        self
+    }
+
     /// Builds the client. Sends nothing; an invalid option is an error that names it.
     pub fn build(self) -> Result<CosmosClient> {
         let mut options = self.options;
@@ -216,6 +228,10 @@ impl CosmosClientBuilder {
             }
         };
         let driver = runtime.driver(&self.account, options)?;
+        #[cfg(feature = "telemetry")]
+        if let Some(meter) = &self.meter {
+            crate::telemetry::record_metrics(&driver, meter);
+        }
         Ok(CosmosClient { driver })
     }
 }

@@ -95,6 +95,7 @@
 //! | `native-roots` (default), `platform-verifier` | trusts the root certificates of the system, or lets the operating system verify |
 //! | `blocking` | calls without async: `blocking` |
 //! | `fault-injection` | rules that make requests fail, for tests of applications: `faults` |
+//! | `telemetry` | metrics as instruments of OpenTelemetry: `telemetry` |
 //! | `test-util` | an account without a server, for tests of applications: `testing` |
 //!
 //! The https endpoint of a local account (`peri up`) is trusted without configuration: see [`local_cloud`].
@@ -125,13 +126,17 @@ pub mod blocking;
 #[cfg(feature = "test-util")]
 pub mod testing;
 
-mod call; // an operation that is sent when it is awaited
+mod call; // operations that are sent when they are awaited
+mod call_options; // the options that every call has
 mod list; // lists of databases and containers
+mod pages; // pages as streams
 mod response;
 mod serialize; // JSON bodies
+#[cfg(feature = "telemetry")]
+pub mod telemetry;
 mod throughput; // RU/s of databases and containers
 
-pub use call::Call;
+pub use call::{Call, CompoundCall};
 pub use client::CosmosClient;
 pub use client_builder::CosmosClientBuilder;
 pub use conflicts::{Conflict, ConflictOperation};
@@ -139,8 +144,8 @@ pub use container::ContainerClient;
 pub use database::DatabaseClient;
 pub use items::{
     Batch, BatchItem, BatchResponse, Bulk, BulkItem, BulkItemResponse, BulkOperation, BulkResponse,
-    BulkResults, Changes, ChangesPage, FollowChanges, Page, Pages, Patch, Query, QueryItems, ReadItem,
-    WriteItem,
+    BulkResults, Changes, ChangesPage, FollowChanges, ItemIdentity, Page, Pages, Patch, Query, QueryItems,
+    ReadItem, ReadMany, ReadManyResponse, TypedContainer, WriteItem,
 };
 pub use list::{List, ListPages};
 pub use processor::{
@@ -220,6 +225,7 @@ pub mod policies {
 // Types of other crates in the signatures of this one. The derive macros of serde need a dependency on serde itself.
 pub use bytes::Bytes;
 pub use futures::Stream;
+pub use futures::future::BoxFuture;
 pub use serde::Serialize;
 pub use serde::de::DeserializeOwned;
 
@@ -229,12 +235,16 @@ pub use driver;
 pub use driver::change_feed::{ChangeFeedMode, ChangeFeedStart};
 pub use driver::diagnostics::Diagnostics;
 pub use driver::options::{
-    CircuitBreakerOptions, ConsistencyOptions, DriverOptions, HedgingOptions, HedgingThreshold,
-    OperationOptions, ReadConsistencyStrategy, RegionOptions, RetryOptions, TimeoutOptions,
+    CircuitBreakerOptions, ConsistencyOptions, DriverOptions, HeaderOptions, HedgingOptions,
+    HedgingThreshold, OperationOptions, Priority, ReadConsistencyStrategy, RegionOptions, RetryOptions,
+    TimeoutOptions,
 };
-pub use driver::{Account, CosmosDriver, CosmosRuntime, Error, ErrorKind, Response as RawResponse, Result};
+pub use driver::{
+    Account, CosmosDriver, CosmosRuntime, Error, ErrorKind, Region, Response as RawResponse, Result,
+};
 pub use protocol::container::{ContainerProperties, PartitionKeyDefinition};
 pub use protocol::database::DatabaseProperties;
 pub use protocol::partition::{EpkRange as FeedRange, PartitionKey, PartitionKeyComponent};
+pub use protocol::query::{IndexMetrics, IndexUse, QueryMetrics};
 pub use protocol::status::{Status, SubStatus};
 pub use protocol::throughput::Throughput;

@@ -210,17 +210,17 @@ pub struct FakeRequest {
     pub path: String,
     /// The body; empty for none.
     pub body: Bytes,
-    headers: Vec<(&'static str, String)>,
+    headers: Vec<(String, String)>,
 }
 
 impl FakeRequest {
     fn of(request: &TransportRequest<'_>) -> FakeRequest {
-        let headers = request.headers.iter().map(|(name, value)| (name, value.to_owned())).collect();
+        let headers = request.headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
         FakeRequest {
             method: request.method,
             path: percent_decode_str(request.path).decode_utf8_lossy().into_owned(),
             body: request.body.clone(),
-            headers,
+            headers: headers.collect(),
         }
     }
 

@@ -1,17 +1,19 @@
-//! Tasks that end with their owner.
+//! Tasks that end with their owner, and tasks that outlive the runtime they were started on.
 //!
 //! In: futures that would run for ever. Out: nothing; when the [`Background`] that started them is
-//! dropped or stopped they are dropped at their next step, on whatever runtime `azure_core` has.
+//! dropped or stopped they are dropped at their next step, on whatever runtime `azure_core` has. `supervised` has the
+//! tasks that are started again when their runtime is gone.
+
+mod supervised;
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use azure_core::async_runtime::get_async_runtime;
 use futures::future::{AbortHandle, abortable};
 
-use crate::clock::Clock;
+pub(crate) use self::supervised::{Heartbeat, SupervisedTask, repeat};
 
 /// Owns tasks. Dropping it ends them.
 #[derive(Debug, Default)]
@@ -53,23 +55,6 @@ impl Background {
         true
     }
 
-    /// Does `work` for `owner` every `period`, the first time after one. Ends when the owner is gone.
-    pub fn repeat<T, W, F>(&self, clock: &Clock, period: Duration, owner: Weak<T>, work: W) -> bool
-    where
-        T: Send + Sync + 'static,
-        W: Fn(Arc<T>) -> F + Send + 'static,
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let clock = clock.clone();
-        self.spawn(async move {
-            loop {
-                clock.sleep(period).await;
-                let Some(owner) = owner.upgrade() else { return };
-                work(owner).await;
-            }
-        })
-    }
-
     /// Ends all tasks, now and to come.
     pub fn stop(&self) {
         let mut tasks = lock(&self.0);
@@ -104,18 +89,21 @@ impl Drop for Running {
     }
 }
 
+/// Identifies the runtime that polls the caller; `None` outside of tokio. Timers and sockets belong to a runtime, and
+/// end or stand still with it.
+pub(crate) fn current_runtime() -> Option<tokio::runtime::Id> {
+    tokio::runtime::Handle::try_current().ok().map(|runtime| runtime.id())
+}
+
 fn lock(tasks: &Mutex<Tasks>) -> MutexGuard<'_, Tasks> {
     crate::sync::lock(tasks)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
-
     use futures::channel::oneshot;
 
     use super::*;
-    use crate::clock::ManualTime;
 
     /// A task that waits for ever and tells when it is dropped.
     fn waiting() -> (impl Future<Output = ()> + Send + 'static, oneshot::Receiver<()>) {
@@ -158,32 +146,6 @@ mod tests {
         }));
         finished.await.expect("the task ran");
         while background.running() > 0 {
-            tokio::task::yield_now().await;
-        }
-    }
-
-    #[tokio::test]
-    async fn repeated_work_keeps_its_period_and_ends_with_its_owner() {
-        let time = ManualTime::new();
-        let background = Background::new();
-        let owner = Arc::new(AtomicU32::new(0));
-        let second = Duration::from_secs(1);
-        background.repeat(&time.clock(), second, Arc::downgrade(&owner), |count| async move {
-            count.fetch_add(1, Ordering::Relaxed);
-        });
-        for expected in 0..3 {
-            while time.sleepers() == 0 {
-                tokio::task::yield_now().await;
-            }
-            assert_eq!(owner.load(Ordering::Relaxed), expected);
-            time.advance(second);
-            while owner.load(Ordering::Relaxed) == expected {
-                tokio::task::yield_now().await;
-            }
-        }
-        drop(owner);
-        while background.running() > 0 {
-            time.advance(second);
             tokio::task::yield_now().await;
         }
     }

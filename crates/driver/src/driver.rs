@@ -5,17 +5,23 @@
 //! account's regions in `account_discovery`, and `failback` probes what was unavailable.
 
 mod account_discovery;
+mod call_deadline;
 mod failback;
 mod metadata_lookup;
+mod traced;
+
+pub use self::traced::WeakDriver;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, Once, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Instant;
 
 use protocol::status::{Status, SubStatus};
 
+pub use self::call_deadline::CallDeadline;
+
 use crate::account::Account;
-use crate::background::Background;
+use crate::background::{SupervisedTask, repeat};
 use crate::cache::{AccountCache, Container, ContainerCache, PartitionRanges};
 use crate::clock::Clock;
 use crate::diagnostics::Diagnostics;
@@ -25,12 +31,13 @@ use crate::gateway::{AttemptLimits, GatewayClient, GatewayRequest, GatewayResult
 use crate::hedging::HedgingBudget;
 use crate::operation::{ContainerName, Operation, Plane, Scope};
 use crate::options::{DriverSettings, OperationOptions, OperationSettings};
-use crate::pipeline::{self, Location, PipelineContext};
+use crate::pipeline::{Location, PipelineContext};
 use crate::response::Response;
 use crate::routing::refresh::{REFRESH_INTERVAL, RefreshHistory};
 use crate::routing::{
     AccountState, Endpoint, PartitionId, PartitionState, Placement, StateCell, failback_interval,
 };
+use crate::telemetry::{ClientIdentity, OperationObserver};
 
 /// A connection to one account. Cheap to clone; background tasks and caches end with the last clone.
 ///
@@ -54,9 +61,13 @@ struct Inner {
     containers: ContainerCache,
     hedging_budget: HedgingBudget,
     metrics: Metrics,
+    identity: ClientIdentity,
+    observer: OnceLock<Arc<dyn OperationObserver>>,
     clock: Clock,
-    background_started: Once,
-    background: Background,
+    /// Reads the account's properties every few minutes.
+    account_refresh: SupervisedTask,
+    /// Probes regions and partitions that were unavailable.
+    failback: SupervisedTask,
 }
 
 impl CosmosDriver {
@@ -69,6 +80,8 @@ impl CosmosDriver {
         let backup_endpoints = account.backup_endpoints().iter().cloned().map(Endpoint::global).collect();
         let account = AccountState::unknown(Endpoint::global(account.endpoint().clone()));
         let partitions = PartitionState::new(settings.circuit_breaker);
+        let now = clock.now();
+        let identity = gateway.identity(account.global().clone());
         CosmosDriver(Arc::new_cyclic(|this| Inner {
             this: this.clone(),
             settings,
@@ -81,9 +94,11 @@ impl CosmosDriver {
             containers: ContainerCache::new(),
             hedging_budget: HedgingBudget::default(),
             metrics: Metrics::new(),
+            identity,
+            observer: OnceLock::new(),
             clock,
-            background_started: Once::new(),
-            background: Background::new(),
+            account_refresh: SupervisedTask::new(now),
+            failback: SupervisedTask::new(now),
         }))
     }
 
@@ -103,12 +118,10 @@ impl CosmosDriver {
         let inner = &*self.0;
         let settings = inner.settings.for_operation(Some(options))?;
         let started = inner.clock.now();
-        inner.start_background();
-        if !inner.account.peek(AccountState::is_known) {
-            inner.discover_account(started + settings.timeouts.end_to_end).await?;
-        }
-        let result = pipeline::execute(inner, operation, &settings, started).await;
+        inner.start_background(started);
+        let result = inner.execute_traced(operation, &settings, started).await;
         inner.record_metrics(operation, &result);
+        inner.tell_observer(operation, &settings, started, &result);
         result
     }
 
@@ -195,7 +208,7 @@ impl CosmosDriver {
     /// Waits until the account's properties were read once.
     async fn ready(&self) -> Result<()> {
         let inner = &*self.0;
-        inner.start_background();
+        inner.start_background(inner.clock.now());
         if inner.account.peek(AccountState::is_known) {
             return Ok(());
         }
@@ -218,21 +231,22 @@ impl fmt::Debug for CosmosDriver {
 }
 
 impl Inner {
-    /// Starts the background tasks with the first call, because that one runs within a runtime.
-    fn start_background(&self) {
-        self.background_started.call_once(|| {
-            let (clock, this) = (&self.clock, &self.this);
-            self.background.repeat(clock, REFRESH_INTERVAL, this.clone(), |inner| async move {
-                inner.reload_account().await;
-            });
+    /// Starts the background tasks on the runtime of the caller, unless they run: with the first call, and after the
+    /// runtime they were started on is gone.
+    fn start_background(&self, now: Instant) {
+        self.account_refresh.ensure_running(now, |heartbeat| {
+            let reload = |inner: Arc<Inner>| async move { inner.reload_account().await };
+            repeat(heartbeat, self.clock.clone(), REFRESH_INTERVAL, self.this.clone(), reload)
+        });
+        self.failback.ensure_running(now, |heartbeat| {
             let period = failback_interval(&self.settings.circuit_breaker);
-            self.background.repeat(clock, period, this.clone(), failback::probe_all);
+            repeat(heartbeat, self.clock.clone(), period, self.this.clone(), failback::probe_all)
         });
     }
 
     /// The deadline of calls without options of their own, which start now.
     fn default_deadline(&self) -> Instant {
-        self.clock.now() + self.settings.operation.timeouts.end_to_end
+        self.clock.after(self.settings.operation.timeouts.end_to_end)
     }
 
     fn record_metrics(&self, operation: &Operation, result: &Result<Response>) {

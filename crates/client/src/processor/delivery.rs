@@ -137,12 +137,30 @@ impl Delivery {
 fn backoff(policy: &FailurePolicy, failures: u32, jitter: f64) -> Duration {
     let doublings = failures.saturating_sub(1).min(20);
     let wait = policy.wait_first.saturating_mul(1 << doublings).min(policy.wait_max);
-    wait.mul_f64(0.75 + jitter * 0.5).min(policy.wait_max)
+    with_jitter(wait, jitter).min(policy.wait_max)
+}
+
+/// The wait, a quarter more or less: `jitter` is in `0.0..1.0`.
+///
+/// In thousandths, because multiplying the longest duration by a fraction above one would panic.
+pub(super) fn with_jitter(wait: Duration, jitter: f64) -> Duration {
+    let thousandths = (750.0 + jitter.clamp(0.0, 1.0) * 500.0) as u32;
+    (wait / 1000).saturating_mul(thousandths)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn jitter_is_a_quarter_either_way_of_any_wait() {
+        let second = Duration::from_secs(1);
+        assert_eq!(with_jitter(second, 0.0), Duration::from_millis(750));
+        assert_eq!(with_jitter(second, 0.5), second);
+        assert_eq!(with_jitter(second, 1.0), Duration::from_millis(1250));
+        assert_eq!(with_jitter(Duration::MAX, 1.0), Duration::MAX);
+        assert_eq!(with_jitter(Duration::ZERO, 1.0), Duration::ZERO);
+    }
 
     const POLICY: FailurePolicy = FailurePolicy {
         attempts_max: 3,

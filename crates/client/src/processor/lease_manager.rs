@@ -9,6 +9,7 @@ use futures::StreamExt;
 use futures::stream;
 
 use super::balance::{BalanceActions, LeaseOwnership, balance};
+use super::delivery::with_jitter;
 use super::lease::{Lease, ProcessorRecord, is_blocked_by_split};
 use super::lease_observations::LeaseObservations;
 use super::store::{Versioned, WriteOutcome};
@@ -24,7 +25,7 @@ pub(super) async fn acquire_until_stopped(context: Arc<WorkerContext>) {
     while !context.is_stopping() {
         let round = acquire_round(&context, &mut observations).await;
         context.set_last_error(round.err().map(|error| error.to_string()));
-        let interval = context.settings.acquire_interval.mul_f64(0.75 + context.jitter() * 0.5);
+        let interval = with_jitter(context.settings.acquire_interval, context.jitter());
         wait_for_interval(&context, interval).await;
     }
     // An owner ignores a request that is not followed up after a while, so an error here costs only that time.
@@ -55,7 +56,7 @@ pub(super) async fn renew_periodically(context: Arc<WorkerContext>) {
 async fn wait_for_interval(context: &WorkerContext, interval: Duration) {
     let mut stopping = context.stopping();
     let stop = stopping.wait_for(|stopping| *stopping);
-    let _either = context.clock.within(Some(context.clock.now() + interval), stop).await.map(|_| ());
+    let _either = context.clock.within(Some(context.clock.after(interval)), stop).await.map(|_| ());
 }
 
 /// Reads all leases, follows what others did to the own ones, and acquires or requests what balance asks for.
@@ -99,7 +100,7 @@ fn decide_actions<'a>(
     observations: &LeaseObservations,
 ) -> BalanceActions<'a> {
     let (now, expiry) = (context.clock.now(), context.settings.lease_expiry);
-    let grace = context.settings.acquire_interval * 3;
+    let grace = context.settings.acquire_interval.saturating_mul(3);
     let all = || leases.iter().map(|stored| &stored.value);
     let me: &str = &context.instance;
     let owned: Vec<bool> = all().map(|lease| context.owned_lease(&lease.id).is_some()).collect();

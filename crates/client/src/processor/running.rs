@@ -52,7 +52,7 @@ impl RunningProcessor {
     pub async fn stop(self) -> Result<()> {
         self.context.request_stop();
         let within = self.context.settings.stop_timeout;
-        let deadline = self.context.clock.now() + within;
+        let deadline = self.context.clock.after(within);
         if self.context.clock.within(Some(deadline), self.context.wait_stopped()).await.is_some() {
             return Ok(());
         }

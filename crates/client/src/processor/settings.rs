@@ -107,7 +107,7 @@ impl ProcessorSettings {
                 return invalid(format!("the {what} of the processor is zero: set a longer duration"));
             }
         }
-        if self.renew_interval * 2 > self.lease_expiry {
+        if self.renew_interval.saturating_mul(2) > self.lease_expiry {
             return invalid(format!(
                 "a lease that expires after {:?} cannot be renewed every {:?}: renew at least twice as often",
                 self.lease_expiry, self.renew_interval

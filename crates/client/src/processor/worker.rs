@@ -12,7 +12,7 @@ use driver::query::PageError;
 use driver::{Error, ErrorKind};
 
 use super::change_metadata::change_lsn;
-use super::delivery::{Delivery, Step};
+use super::delivery::{Delivery, Step, with_jitter};
 use super::handler::{BatchContext, DeadLetter, LeaseCheck};
 use super::lease::{Lease, LeasePosition, LeaseReport, RangePosition};
 use super::owned_lease::{LeaseWriteOutcome, OwnedLease};
@@ -213,9 +213,9 @@ impl Worker {
     async fn back_off(&mut self, error: &Error) -> WorkerResult {
         self.consecutive_failures = self.consecutive_failures.saturating_add(1);
         self.report_failure(&error.to_string());
-        let wait = self.context.settings.poll_interval.saturating_mul(1 << self.consecutive_failures.min(6));
-        let wait = error.retry_after().unwrap_or(wait.min(BACKOFF_MAX));
-        let wait = self.context.clock.sleep(wait.mul_f64(0.75 + self.context.jitter() * 0.5));
+        let settings = &self.context.settings;
+        let wait = backoff(error.retry_after(), settings.poll_interval, self.consecutive_failures);
+        let wait = self.context.clock.sleep(with_jitter(wait, self.context.jitter()));
         // A rewind does not end this wait: the service would fail the next request as well.
         tokio::select! {
             reason = self.wait_for_stop_reason(|| false) => reason.map_or(Ok(()), Err),
@@ -315,10 +315,44 @@ impl Worker {
 /// The longest wait after a request that failed.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
+/// The longest wait that a response can ask for. A longer hint is a mistake, and the range would stand still for it.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+
+/// How long to wait after so many failures in a row, the last of which asked for a wait of `retry_after`. Pure.
+fn backoff(retry_after: Option<Duration>, poll_interval: Duration, failures: u32) -> Duration {
+    match retry_after {
+        Some(retry_after) => retry_after.min(RETRY_AFTER_MAX),
+        None => poll_interval.saturating_mul(1 << failures.min(6)).min(BACKOFF_MAX),
+    }
+}
+
 /// How many bytes of an error message are stored in a lease.
 const ERROR_BYTES_MAX: usize = 512;
 
 fn truncated(text: &str) -> String {
     let end = (0..=ERROR_BYTES_MAX.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     text[..end.unwrap_or(0)].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_after_failures_double_and_stay_bounded_whatever_the_service_asks_for() {
+        let second = Duration::from_secs(1);
+        for (retry_after, poll_interval, failures, expected) in [
+            (None, second, 1, 2 * second),
+            (None, second, 3, 8 * second),
+            (None, second, u32::MAX, BACKOFF_MAX),
+            (None, Duration::MAX, 1, BACKOFF_MAX),
+            (Some(5 * second), second, 9, 5 * second),
+            (Some(Duration::ZERO), second, 1, Duration::ZERO),
+            (Some(86_400 * second), second, 1, RETRY_AFTER_MAX),
+            (Some(Duration::MAX), second, 1, RETRY_AFTER_MAX),
+        ] {
+            let wait = backoff(retry_after, poll_interval, failures);
+            assert_eq!(wait, expected, "{retry_after:?} {poll_interval:?} {failures}");
+        }
+    }
 }

@@ -142,7 +142,7 @@ impl WorkerContext {
         changes: &[Bytes],
         context: BatchContext,
     ) -> Result<(), (Failure, String)> {
-        let deadline = self.clock.now() + self.settings.handler_timeout;
+        let deadline = self.clock.after(self.settings.handler_timeout);
         let handling = self.handler.handle(changes, context);
         match self.clock.within(Some(deadline), handling).await {
             Some(Ok(())) => Ok(()),
@@ -154,7 +154,7 @@ impl WorkerContext {
     /// Calls the dead-letter hook with a change, within the handler timeout.
     pub(super) async fn send_dead_letter(&self, letter: DeadLetter) -> Result<(), (Failure, String)> {
         let hook = self.hook.as_ref().expect("without a hook there are no dead letters");
-        let deadline = self.clock.now() + self.settings.handler_timeout;
+        let deadline = self.clock.after(self.settings.handler_timeout);
         match self.clock.within(Some(deadline), hook.take(letter)).await {
             Some(Ok(())) => {
                 self.counters.dead_letters.fetch_add(1, Ordering::Relaxed);

@@ -25,6 +25,7 @@ use super::partition_queue::{BatchLimits, PartitionQueue, Pending};
 use super::response::{given_up, is_failure, outcome, read};
 use super::result::{BulkItemResponse, BulkResult, BulkSummary};
 use crate::cache::{Container, PartitionRanges};
+use crate::clock::after;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline::backoff;
 
@@ -215,7 +216,7 @@ impl Dispatch {
             } else if queue.gone {
                 // It is still there: a split takes a while to complete.
                 queue.gone = false;
-                queue.pause_until(now + backoff(queue.failures, WAIT, WAIT_MAX, random));
+                queue.pause_until(after(now, backoff(queue.failures, WAIT, WAIT_MAX, random)));
             }
         }
         self.queues.retain(|_, queue| !(queue.gone && queue.is_idle()));
@@ -228,7 +229,7 @@ impl Dispatch {
     fn layout_failed(&mut self, error: Error, now: Instant, random: f64) {
         let since = *self.lookup.failing_since.get_or_insert(now);
         if error.kind().is_transient() && now.saturating_duration_since(since) < self.options.retry_for {
-            self.lookup.not_before = Some(now + backoff(self.lookup.failures, WAIT, WAIT_MAX, random));
+            self.lookup.not_before = Some(after(now, backoff(self.lookup.failures, WAIT, WAIT_MAX, random)));
             self.lookup.failures = self.lookup.failures.saturating_add(1);
             return;
         }
@@ -410,10 +411,10 @@ impl Dispatch {
                 Some(hint) => hint.min(self.options.retry_for).mul_f64(1.0 + random * HINT_SPREAD),
                 None => backoff(queue.failures, WAIT, WAIT_MAX, random),
             };
-            queue.pause_until(now + wait);
+            queue.pause_until(after(now, wait));
         }
         if request_outcome.has_transient_failure && !request_outcome.gone {
-            queue.pause_until(now + backoff(queue.failures - 1, WAIT, WAIT_MAX, random));
+            queue.pause_until(after(now, backoff(queue.failures - 1, WAIT, WAIT_MAX, random)));
         }
         let is_news = generation == self.generation;
         queue.gone |= request_outcome.gone && is_news;

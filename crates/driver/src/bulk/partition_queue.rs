@@ -8,6 +8,7 @@ use super::congestion_window::{Bounds, CongestionWindow, Feedback};
 use super::operation::BulkOperation;
 use super::options::BulkOptions;
 use super::outcome::OperationState;
+use crate::clock::after;
 
 /// An operation that has no response yet.
 #[derive(Debug)]
@@ -148,7 +149,7 @@ impl PartitionQueue {
         }
         let is_full = self.queue.len() >= self.window.batch_operations(limits.bounds)
             || self.queued_bytes >= limits.batch_bytes_max;
-        let at = if flush || is_full { front.accepted_at } else { front.accepted_at + limits.linger };
+        let at = if flush || is_full { front.accepted_at } else { after(front.accepted_at, limits.linger) };
         Some(self.resume_at.map_or(at, |resume_at| resume_at.max(at)))
     }
 

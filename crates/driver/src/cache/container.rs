@@ -9,7 +9,7 @@ use std::sync::Arc;
 use protocol::container::PartitionKeyDefinition;
 use serde::Deserialize;
 
-use super::partition_ranges::RangesCache;
+use super::partition_ranges::{PartitionRanges, RangesCache};
 use super::single_flight::SingleFlight;
 use crate::error::{Error, ErrorKind};
 use crate::operation::ContainerName;
@@ -88,6 +88,14 @@ impl Container {
     /// The session tokens of the container.
     pub fn session(&self) -> &ContainerSession {
         &self.session
+    }
+
+    /// Gives the session tokens of partitions that are gone to those that took their place. To be called once for
+    /// each new listing, in the order in which the listings come into use: an older one knows nothing of the partitions
+    /// of a newer one.
+    pub(crate) fn adopt_session(&self, ranges: &PartitionRanges) {
+        let live = ranges.map().partitions().iter();
+        self.session.adopt(live.map(|partition| (partition.id, &*partition.parents)));
     }
 
     /// The cached partition ranges of the container.

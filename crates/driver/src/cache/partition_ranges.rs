@@ -163,25 +163,32 @@ impl RangesCache {
     }
 
     /// The ranges; fetched if they are not cached. `read` is usually [`read_ranges`] from the
-    /// beginning.
-    pub async fn get<F>(&self, read: impl FnOnce() -> F) -> Result<Arc<PartitionRanges>, Error>
-    where
-        F: Future<Output = Result<PartitionRanges, Error>> + Send + 'static,
-    {
-        self.0.get(&(), || shared(read())).await
-    }
-
-    /// Ranges that were read after `known`, which a response contradicted. `read` is usually
-    /// [`read_ranges`] with what was known.
-    pub async fn refresh<F>(
+    /// beginning. `stored` is called once with ranges that were fetched, before anyone gets them.
+    pub async fn get<F>(
         &self,
-        known: &Arc<PartitionRanges>,
         read: impl FnOnce() -> F,
+        stored: impl FnOnce(&PartitionRanges),
     ) -> Result<Arc<PartitionRanges>, Error>
     where
         F: Future<Output = Result<PartitionRanges, Error>> + Send + 'static,
     {
-        self.0.refresh(&(), |current| Arc::ptr_eq(current, known), || shared(read())).await
+        self.0.refresh_then(&(), |_| false, || shared(read()), |ranges| stored(ranges)).await
+    }
+
+    /// Ranges that were read after `known`, which a response contradicted. `read` is usually
+    /// [`read_ranges`] with what was known. `stored` is called once with ranges that were fetched, before anyone gets
+    /// them.
+    pub async fn refresh<F>(
+        &self,
+        known: &Arc<PartitionRanges>,
+        read: impl FnOnce() -> F,
+        stored: impl FnOnce(&PartitionRanges),
+    ) -> Result<Arc<PartitionRanges>, Error>
+    where
+        F: Future<Output = Result<PartitionRanges, Error>> + Send + 'static,
+    {
+        let is_stale = |current: &Arc<PartitionRanges>| Arc::ptr_eq(current, known);
+        self.0.refresh_then(&(), is_stale, || shared(read()), |ranges| stored(ranges)).await
     }
 }
 

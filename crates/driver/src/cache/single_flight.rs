@@ -4,6 +4,9 @@
 //! during a fetch share it; it continues as long as one of them waits, so the one that started it may be
 //! dropped, and it is dropped with the last. An error goes to the callers that waited for it and is not
 //! cached.
+//!
+//! Callers on different runtimes do not share a fetch: its timers and sockets belong to the runtime that it began
+//! on, and end or stand still with it. The first result counts for all.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,6 +18,7 @@ use std::sync::{RwLock, RwLockWriteGuard};
 use futures::FutureExt;
 use futures::future::{BoxFuture, WeakShared};
 
+use crate::background::current_runtime;
 use crate::error::Error;
 
 type Entries<K, V> = HashMap<K, Entry<V>, foldhash::fast::RandomState>;
@@ -36,9 +40,20 @@ where
     V: Clone + Send + Sync + 'static,
 {
     value: Option<V>,
-    /// The fetch in progress, as long as a caller waits for it.
-    flight: Option<(u64, WeakShared<Flight<V>>)>,
+    /// How many values were stored.
+    version: u64,
+    /// The newest fetch in progress, as long as a caller waits for it.
+    flight: Option<FlightInProgress<V>>,
     used: AtomicU64,
+}
+
+struct FlightInProgress<V>
+where
+    V: Clone + Send + Sync + 'static,
+{
+    id: u64,
+    runtime: Option<tokio::runtime::Id>,
+    flight: WeakShared<Flight<V>>,
 }
 
 impl<K, V> SingleFlight<K, V>
@@ -84,10 +99,26 @@ where
     where
         F: Future<Output = Result<V, Error>> + Send + 'static,
     {
-        let (id, flight) = {
+        self.refresh_then(key, is_stale, fetch, |_| ()).await
+    }
+
+    /// As [`SingleFlight::refresh`]. Whoever stores the fetched value calls `stored` with it: once for each value, in
+    /// the order in which they are stored, and before anyone gets it.
+    pub(super) async fn refresh_then<F>(
+        &self,
+        key: &K,
+        is_stale: impl FnOnce(&V) -> bool,
+        fetch: impl FnOnce() -> F,
+        stored: impl FnOnce(&V),
+    ) -> Result<V, Error>
+    where
+        F: Future<Output = Result<V, Error>> + Send + 'static,
+    {
+        let (id, version, flight) = {
             let mut entries = self.write();
             let entry = entries.entry(key.clone()).or_insert_with(|| Entry {
                 value: None,
+                version: 0,
                 flight: None,
                 used: AtomicU64::new(0),
             });
@@ -97,21 +128,21 @@ where
             {
                 return Ok(value.clone());
             }
-            let under_way = entry.flight.as_ref().and_then(|(id, weak)| Some((*id, weak.upgrade()?)));
-            match under_way {
-                Some(joined) => joined,
+            let (version, runtime) = (entry.version, current_runtime());
+            let under_way = entry.flight.as_ref().filter(|known| known.runtime == runtime);
+            match under_way.and_then(|known| Some((known.id, known.flight.upgrade()?))) {
+                Some((id, joined)) => (id, version, joined),
                 None => {
                     let flight = fetch().boxed().shared();
                     let id = self.tick();
-                    entry.flight = flight.downgrade().map(|weak| (id, weak));
+                    entry.flight = flight.downgrade().map(|flight| FlightInProgress { id, runtime, flight });
                     self.make_room(&mut entries, key);
-                    (id, flight)
+                    (id, version, flight)
                 }
             }
         };
         let outcome = flight.await;
-        self.complete(key, id, &outcome);
-        outcome
+        self.complete(key, id, version, outcome, stored)
     }
 
     /// Forgets the value if it `is_stale`; says whether it did. A fetch in progress continues.
@@ -139,21 +170,36 @@ where
         self.len() == 0
     }
 
-    /// Stores the result of fetch `id`, unless another fetch has replaced it.
-    fn complete(&self, key: &K, id: u64, outcome: &Result<V, Error>) {
+    /// Stores the result of fetch `id`, which began when `version` values had been stored, and returns what the caller
+    /// gets: a value that was stored since then, by another caller or another fetch, or the result itself.
+    fn complete(
+        &self,
+        key: &K,
+        id: u64,
+        version: u64,
+        outcome: Result<V, Error>,
+        stored: impl FnOnce(&V),
+    ) -> Result<V, Error> {
         let mut entries = self.write();
-        let Some(entry) = entries.get_mut(key) else { return };
-        if entry.flight.as_ref().is_none_or(|(current, _)| *current != id) {
-            return;
+        let Some(entry) = entries.get_mut(key) else { return outcome };
+        if entry.version != version {
+            return entry.value.clone().map_or(outcome, Ok);
         }
-        entry.flight = None;
-        match outcome {
-            Ok(value) => entry.value = Some(value.clone()),
-            Err(_) if entry.value.is_none() => {
+        if entry.flight.as_ref().is_some_and(|known| known.id == id) {
+            entry.flight = None;
+        }
+        match &outcome {
+            Ok(value) => {
+                stored(value);
+                entry.version += 1;
+                entry.value = Some(value.clone());
+            }
+            Err(_) if entry.value.is_none() && entry.flight.is_none() => {
                 entries.remove(key);
             }
             Err(_) => {}
         }
+        outcome
     }
 
     /// Drops the least recently used entries but never `newest`.
@@ -273,6 +319,54 @@ mod tests {
         }
         assert!(cache.is_empty());
         assert_eq!(cache.get(&"a", ready_with(9)).await.expect("fetched again"), 9);
+    }
+
+    fn on_new_runtime<T>(work: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(work)
+    }
+
+    #[test]
+    fn callers_on_different_runtimes_do_not_share_a_fetch_and_the_first_result_counts() {
+        let (cache, starts) = (Cache::new(8), Arc::new(AtomicU32::new(0)));
+        let ((first, first_sender), (second, second_sender)) = (controlled(&starts), controlled(&starts));
+        let mut first = Box::pin(cache.get(&"a", first));
+        assert!(on_new_runtime(async { (&mut first).now_or_never() }).is_none());
+        on_new_runtime(async {
+            let mut second = Box::pin(cache.get(&"a", second));
+            assert!((&mut second).now_or_never().is_none());
+            assert_eq!(starts.load(Ordering::Relaxed), 2);
+            second_sender.send(7).expect("the second waits");
+            assert_eq!(second.await.expect("a value"), 7);
+        });
+        first_sender.send(8).expect("the first waits");
+        assert_eq!(on_new_runtime(first).expect("a value"), 7, "what is stored is what everyone gets");
+        assert_eq!(cache.peek(&"a"), Some(7));
+    }
+
+    #[test]
+    fn a_fetch_that_stands_still_with_its_runtime_keeps_nobody_waiting() {
+        let cache = Cache::new(8);
+        let mut stalled = Box::pin(cache.get(&"a", || pending().boxed()));
+        assert!(on_new_runtime(async { (&mut stalled).now_or_never() }).is_none());
+        assert_eq!(on_new_runtime(cache.get(&"a", ready_with(7))).expect("a value"), 7);
+    }
+
+    #[tokio::test]
+    async fn each_value_is_announced_once_when_it_is_stored() {
+        let (cache, starts) = (Cache::new(8), Arc::new(AtomicU32::new(0)));
+        let announced = std::sync::Mutex::new(Vec::new());
+        let announce = |value: &u32| announced.lock().expect("no panic").push(*value);
+        let (fetch, sender) = controlled(&starts);
+        let waiting = join(
+            cache.refresh_then(&"a", |_| true, fetch, announce),
+            cache.refresh_then(&"a", |_| true, unexpected, announce),
+        );
+        let ((first, second), ()) = join(waiting, async { sender.send(7).expect("waits") }).await;
+        assert_eq!((first.expect("a value"), second.expect("a value")), (7, 7));
+        let late = cache.refresh_then(&"a", |value| *value == 6, unexpected, announce).await;
+        assert_eq!(late.expect("a value"), 7);
+        cache.refresh_then(&"a", |value| *value == 7, ready_with(8), announce).await.expect("a value");
+        assert_eq!(*announced.lock().expect("no panic"), [7, 8]);
     }
 
     #[tokio::test]

@@ -24,6 +24,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::operation::{Operation, OperationKind, Plane, Target};
 use crate::pipeline;
 use crate::routing::{AccountState, Endpoint};
+use crate::telemetry::events;
 
 /// How long an endpoint may take before the next one is tried beside it.
 const NEXT_ENDPOINT_AFTER: Duration = Duration::from_millis(500);
@@ -82,6 +83,9 @@ impl Inner {
                 }),
                 Err(_) => false,
             };
+            if is_new {
+                events::regions_changed(&self.account.snapshot());
+            }
             // Discovery does not count as a refresh: the first operation that finds the regions changed may
             // refresh at once.
             if account.is_known() {
@@ -120,7 +124,7 @@ impl Inner {
             endpoint,
             headers: HeaderList::new(),
             context: ExecutionContext::Initial,
-            deadline: self.clock.now() + limits.request_timeout,
+            deadline: self.clock.after(limits.request_timeout),
             progress: None,
         };
         let result = match self.gateway.execute(request, &limits).await.outcome {

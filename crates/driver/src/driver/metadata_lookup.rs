@@ -18,7 +18,6 @@ use crate::cache::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::operation::{ContainerName, Operation, OperationKind, Precondition, Target};
-use crate::pipeline;
 use crate::response::Response;
 
 impl Inner {
@@ -29,7 +28,7 @@ impl Inner {
 
     /// Carries out a metadata operation of the driver's own.
     async fn execute(&self, operation: &Operation) -> Result<Response> {
-        pipeline::execute(self, operation, &self.settings.operation, self.clock.now()).await
+        self.execute_traced(operation, &self.settings.operation, self.clock.now()).await
     }
 
     /// Reads a container that is not cached.
@@ -71,7 +70,7 @@ impl Inner {
         deadline: Instant,
     ) -> Result<Arc<PartitionRanges>> {
         let read = || self.shared().read_ranges(container.name().clone(), None);
-        self.within(deadline, container.ranges().get(read)).await
+        self.within(deadline, container.ranges().get(read, |ranges| container.adopt_session(ranges))).await
     }
 
     /// Reads the partition ranges of a container again, unless they are newer than `known` already.
@@ -82,12 +81,8 @@ impl Inner {
         deadline: Instant,
     ) -> Result<Arc<PartitionRanges>> {
         let read = || self.shared().read_ranges(container.name().clone(), Some(Arc::clone(known)));
-        let ranges = self.within(deadline, container.ranges().refresh(known, read)).await?;
-        if !Arc::ptr_eq(&ranges, known) {
-            let live = ranges.map().partitions().iter();
-            container.session().adopt(live.map(|partition| (partition.id, &*partition.parents)));
-        }
-        Ok(ranges)
+        let adopt = |ranges: &PartitionRanges| container.adopt_session(ranges);
+        self.within(deadline, container.ranges().refresh(known, read, adopt)).await
     }
 
     fn read_ranges(

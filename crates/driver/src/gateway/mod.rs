@@ -16,7 +16,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use perihelion_http::trace::Sent;
+use protocol::headers as names;
 use protocol::status::Status;
+use tracing::Instrument;
 
 use self::connectivity::{Failure, FailureKind, try_another_shard};
 pub use self::headers::Credential;
@@ -25,12 +27,13 @@ pub use self::outcome::{GatewayOutcome, GatewayResult};
 pub(crate) use self::request::AttemptProgress;
 pub use self::request::GatewayRequest;
 use self::throttle::{ThrottleDecision, ThrottleLimits, ThrottleState};
-use crate::clock::Clock;
+use crate::clock::{Clock, after};
 use crate::diagnostics::SendRecord;
 use crate::operation::Plane;
 use crate::options::OperationSettings;
 use crate::routing::Endpoint;
 use crate::sharding::{SendError, SendResult, ShardedTransport};
+use crate::telemetry::{AttemptSpan, ClientIdentity, events};
 use crate::transport::{TransportRequest, TransportResponse};
 
 /// How long one attempt may take and how often it repeats a throttled request.
@@ -88,6 +91,11 @@ impl GatewayClient {
         &self.connections
     }
 
+    /// How spans and metrics name this client, whose account has its own endpoint at `endpoint`.
+    pub(crate) fn identity(&self, endpoint: Endpoint) -> ClientIdentity {
+        self.headers.identity(endpoint)
+    }
+
     /// Carries out one attempt. Ends at the request's deadline at the latest.
     pub async fn execute(&self, request: GatewayRequest<'_>, limits: &AttemptLimits) -> GatewayResult {
         let mut attempt = Attempt {
@@ -129,12 +137,22 @@ impl GatewayClient {
                 }
             }
             attempt.progress.inspect(|progress| progress.requested());
-            let until = attempt.deadline.min(begun + limits.request_timeout);
-            let sent = self
-                .connections
-                .send(attempt.endpoint, &outgoing, attempt.excluded_shard, begun, until)
-                .await;
-            match attempt.evaluate(sent, begun) {
+            let until = attempt.deadline.min(after(begun, limits.request_timeout));
+            let resends = attempt.earlier.len() + usize::from(attempt.last.is_some());
+            let activity_id = outgoing.headers.get(names::ACTIVITY_ID);
+            let span = AttemptSpan::start(request.context, attempt.endpoint, resends, activity_id);
+            let send =
+                || self.connections.send(attempt.endpoint, &outgoing, attempt.excluded_shard, begun, until);
+            let sent = match &span {
+                None => send().await,
+                // On the heap, so that a request without a span pays nothing for it.
+                Some(span) => Box::pin(send().instrument(span.span())).await,
+            };
+            let next = attempt.evaluate(sent, begun);
+            if let (Some(span), Some(record)) = (span, &attempt.last) {
+                span.end(record);
+            }
+            match next {
                 Next::Done(outcome)
                     if is_unauthorized(&outcome)
                         && !attempt.token_replaced
@@ -166,7 +184,8 @@ struct Attempt<'a> {
     token_replaced: bool,
     /// The shard that failed last.
     excluded_shard: Option<u64>,
-    /// The most that may have happened with any request so far.
+    /// The most that may have happened with any request that got no response. A response decides its request: what
+    /// was throttled or not authorized was not executed.
     sent: Sent,
     /// How long the attempt waited before the request in flight.
     waited: Duration,
@@ -204,7 +223,9 @@ impl Attempt<'_> {
         let waited = std::mem::take(&mut self.waited);
         let record = SendRecord { started: begun, took, status, charge, sent, shard, waited, exchange };
         self.earlier.extend(self.last.replace(record));
-        self.sent = most_certain(self.sent, sent);
+        if failure.is_some() {
+            self.sent = most_certain(self.sent, sent);
+        }
         match (result, failure) {
             (Ok(response), _) => self.evaluate_response(response, ended),
             (Err(error), Some(failure)) => self.evaluate_failure(error, failure, shard, took, ended),
@@ -220,6 +241,8 @@ impl Attempt<'_> {
         let limits = &self.limits.throttling;
         match throttle::decide(&response, self.throttling, limits, time_left, fastrand::f64()) {
             ThrottleDecision::Retry { delay, state } => {
+                let status = (response.status, response.sub_status);
+                events::throttled(self.endpoint, status, state.retries, delay);
                 self.throttling = state;
                 self.excluded_shard = None;
                 Next::Wait(delay)

@@ -155,6 +155,21 @@ async fn what_was_once_maybe_sent_stays_so() {
 }
 
 #[tokio::test]
+async fn a_throttled_write_that_was_then_not_sent_was_not_sent() {
+    for (last, expected) in [(Sent::NotSent, Sent::NotSent), (Sent::MaybeSent, Sent::MaybeSent)] {
+        let fixture = Fixture::new(in_sequence(vec![throttled(3200, 10), Reply::Fail(last)]));
+        let result = fixture.execute(&create(), SECOND).await;
+        let GatewayOutcome::NoResponse { sent, .. } = result.outcome else { panic!("{result:?}") };
+        assert_eq!(sent, expected, "429 says that the first request was not executed");
+        assert_eq!(result.earlier[0].sent, Sent::Sent, "the record still says that it was sent");
+    }
+    // The deadline passes while the throttled request waits for its turn, or while there is no token.
+    let fixture = Fixture::new(in_sequence(vec![throttled(3200, 10), Reply::Never]));
+    let result = fixture.execute(&create(), SECOND).await;
+    assert!(matches!(result.outcome, GatewayOutcome::DeadlineExceeded { sent: Sent::Sent }), "{result:?}");
+}
+
+#[tokio::test]
 async fn nothing_goes_on_beyond_the_deadline() {
     let never = Fixture::new(in_sequence(vec![Reply::Never]));
     let result = never.execute(&create(), 3 * SECOND).await;

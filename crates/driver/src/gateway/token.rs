@@ -17,6 +17,9 @@ use super::headers::escaped;
 use crate::background::Background;
 use crate::clock::Clock;
 
+/// How long a credential may take in the background. Operations wait for it until their own deadlines.
+const REFRESH_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// How long before its expiry a token is replaced.
 const REFRESH_AHEAD: Duration = Duration::from_secs(5 * 60);
 /// How long a failed request for a token speaks for others, and how long after a token that the service rejected
@@ -110,13 +113,26 @@ impl CachedToken {
     }
 
     fn refresh_ahead(&self, clock: Clock) {
-        let state = Arc::clone(&self.state);
+        let refreshing = Refreshing(Arc::clone(&self.state));
         self.background.spawn(async move {
-            if let Err(error) = state.request_token(&clock).await {
-                tracing::warn!(%error, "could not replace the token ahead of its expiry");
+            let deadline = clock.after(REFRESH_TIMEOUT);
+            match clock.within(Some(deadline), refreshing.0.request_token(&clock)).await {
+                Some(Ok(())) => {}
+                Some(Err(error)) => {
+                    tracing::warn!(%error, "could not replace the token ahead of its expiry");
+                }
+                None => tracing::warn!("the credential gave no new token within {REFRESH_TIMEOUT:?}"),
             }
-            state.refreshing.store(false, Ordering::Release);
         });
+    }
+}
+
+/// A refresh in progress. However it ends, with the runtime it runs on included, the next call may start another.
+struct Refreshing(Arc<TokenState>);
+
+impl Drop for Refreshing {
+    fn drop(&mut self) {
+        self.0.refreshing.store(false, Ordering::Release);
     }
 }
 
@@ -307,6 +323,27 @@ mod tests {
         while token(&cached, &time).await == "0" {
             tokio::task::yield_now().await;
         }
+        assert_eq!(issuer.request_count(), 2);
+    }
+
+    #[test]
+    fn a_replacement_that_ends_with_its_runtime_is_begun_again_under_the_next() {
+        let time = ManualTime::new();
+        let issuer = Issuer::new(&time, Duration::from_secs(3600));
+        let cached = with_issuer(&issuer);
+        let on_new_runtime = || tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        on_new_runtime().block_on(async {
+            assert_eq!(token(&cached, &time).await, "0");
+            time.advance(Duration::from_secs(3301));
+            // Begins to replace the token, and the runtime ends before it is done.
+            assert!(cached.header(&time.clock()).is_some());
+        });
+        assert_eq!(issuer.request_count(), 1);
+        on_new_runtime().block_on(async {
+            while token(&cached, &time).await == "0" {
+                tokio::task::yield_now().await;
+            }
+        });
         assert_eq!(issuer.request_count(), 2);
     }
 

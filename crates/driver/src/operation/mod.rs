@@ -5,7 +5,9 @@
 //! of it is a [`Response`](crate::Response).
 
 mod headers;
+mod invalid;
 mod kind;
+mod name;
 mod target;
 
 use std::borrow::Cow;

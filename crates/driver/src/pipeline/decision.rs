@@ -37,6 +37,8 @@ pub(crate) enum GiveUpReason {
     Credential,
     /// The response cannot be read.
     InvalidResponse,
+    /// The request cannot be sent as it is.
+    InvalidRequest,
 }
 
 /// A change of shared state, carried out by the loop.

@@ -25,6 +25,7 @@ pub(crate) fn given_up(reason: GiveUpReason, outcome: GatewayOutcome, time_of_da
         GiveUpReason::Deadline => error.with_kind(ErrorKind::DeadlineExceeded),
         GiveUpReason::Credential => error.with_kind(ErrorKind::Unauthenticated),
         GiveUpReason::InvalidResponse => error.with_kind(ErrorKind::BadResponse),
+        GiveUpReason::InvalidRequest => error.with_kind(ErrorKind::BadRequest),
     }
 }
 

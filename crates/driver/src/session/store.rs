@@ -89,14 +89,17 @@ impl ContainerSession {
     }
 
     /// The container has these ranges now, each with the ranges it came from: what was seen of a range
-    /// that is gone is known of those that took its place, and only of them.
+    /// that is gone is known of those that took its place, and only of them. Ranges are numbered as they come to be,
+    /// so a token with a number above all of these is newer than the listing, and stays.
     pub fn adopt<'a>(&self, live: impl IntoIterator<Item = (RangeId, &'a [RangeId])>) {
         let mut tokens = self.write();
         if tokens.is_empty() {
             return;
         }
         let mut kept = Tokens::default();
+        let mut newest = RangeId(0);
         for (id, parents) in live {
+            newest = newest.max(id);
             if let Some(seen) = tokens.get(&id) {
                 merge(&mut kept, seen.token.clone(), &seen.text);
             }
@@ -108,6 +111,7 @@ impl ContainerSession {
                 }
             }
         }
+        kept.extend(tokens.drain().filter(|(id, _)| *id > newest));
         *tokens = kept;
     }
 
@@ -225,10 +229,10 @@ mod tests {
 
     #[test]
     fn ranges_that_are_gone_live_on_in_their_children_only() {
-        let adopted = session(&["0:1#10", "3:1#4", "9:1#1"]);
+        let adopted = session(&["0:1#10", "3:1#1", "4:1#4"]);
         let parents = [RangeId(0)];
-        adopted.adopt([(RangeId(1), &parents[..]), (RangeId(2), &parents[..]), (RangeId(3), &[][..])]);
-        assert_eq!(adopted.token(SessionScope::Unknown).as_deref(), Some("1:1#10,2:1#10,3:1#4"));
+        adopted.adopt([(RangeId(1), &parents[..]), (RangeId(2), &parents[..]), (RangeId(4), &[][..])]);
+        assert_eq!(adopted.token(SessionScope::Unknown).as_deref(), Some("1:1#10,2:1#10,4:1#4"));
     }
 
     #[test]
@@ -242,6 +246,19 @@ mod tests {
         assert!(full.token(range(10, &[])).is_some());
         full.clear();
         assert_eq!(full.token(SessionScope::Unknown), None);
+    }
+
+    #[test]
+    fn a_listing_does_not_drop_tokens_of_partitions_that_are_newer_than_it() {
+        let session = ContainerSession::new();
+        session.record("0:1#5,3:1#9,4:1#7");
+        // Range 0 was split into 1 and 2; that 1 was split into 3 and 4 is not in this listing yet.
+        let parents = [RangeId(0)];
+        session.adopt([(RangeId(1), &parents[..]), (RangeId(2), &parents[..])]);
+        assert_eq!(session.token(SessionScope::Unknown).as_deref(), Some("1:1#5,2:1#5,3:1#9,4:1#7"));
+        let (three, four) = ([RangeId(0), RangeId(1)], [RangeId(0), RangeId(1)]);
+        session.adopt([(RangeId(2), &parents[..]), (RangeId(3), &three[..]), (RangeId(4), &four[..])]);
+        assert_eq!(session.token(SessionScope::Unknown).as_deref(), Some("2:1#5,3:1#9,4:1#7"));
     }
 
     proptest! {

@@ -40,7 +40,7 @@ use self::protocol::{LearnedProtocol, Strategy, strategy};
 use self::shards::Common;
 pub use self::shards::EndpointShards;
 use self::sweep::WakeSignal;
-use crate::background::Background;
+use crate::background::SupervisedTask;
 use crate::clock::Clock;
 use crate::routing::Endpoint;
 use crate::transport::{HttpClientConfig, Transport, TransportFactory, TransportRequest, TransportResponse};
@@ -63,7 +63,7 @@ pub struct ShardedTransport {
     routes: ArcSwap<HashMap<Box<str>, Arc<EndpointRoute>, foldhash::fast::RandomState>>,
     adding: Mutex<()>,
     /// The maintenance task, which ends with the transport.
-    background: Mutex<Option<Background>>,
+    maintenance: SupervisedTask,
 }
 
 /// The protocol and the shards of one endpoint.
@@ -123,7 +123,7 @@ struct Inner {
 
 impl ShardedTransport {
     /// A transport without endpoints, whose clients come from `factory`. The maintenance task starts with the
-    /// first endpoint, from within a runtime.
+    /// first endpoint, from within a runtime, and again with the next request after that runtime is gone.
     pub fn new(
         factory: Arc<dyn TransportFactory>,
         client: HttpClientConfig,
@@ -142,7 +142,7 @@ impl ShardedTransport {
             default_protocol: LearnedProtocol::default(),
             routes: ArcSwap::default(),
             adding: Mutex::new(()),
-            background: Mutex::new(None),
+            maintenance: SupervisedTask::new(began),
         })
     }
 
@@ -160,6 +160,7 @@ impl ShardedTransport {
         deadline: Instant,
     ) -> SendResult {
         let route = self.route(endpoint);
+        self.maintain(begun);
         #[cfg(feature = "fault-injection")]
         self.clients().endpoint_in_use(endpoint);
         match strategy(route.protocol.get(), self.default_protocol.get()) {
@@ -212,13 +213,14 @@ impl ShardedTransport {
     pub fn new_shards(&self, url: Url) -> Arc<EndpointShards> {
         let shards = Arc::new(EndpointShards::new(url, Arc::clone(&self.inner.common), self.now()));
         self.inner.lock_endpoints().push(Arc::downgrade(&shards));
-        let mut background = crate::sync::lock(&self.background);
-        background.get_or_insert_with(|| {
-            let background = Background::new();
-            background.spawn(sweep::run(Arc::downgrade(&self.inner)));
-            background
-        });
+        self.maintain(self.inner.clock.now());
         shards
+    }
+
+    /// Starts the maintenance task on the caller's runtime, unless it runs.
+    fn maintain(&self, now: Instant) {
+        let transport = &self.inner;
+        self.maintenance.ensure_running(now, |heartbeat| sweep::run(heartbeat, Arc::downgrade(transport)));
     }
 
     /// Sends one request and reads its response, or gives up at the deadline.

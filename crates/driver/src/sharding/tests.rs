@@ -104,6 +104,35 @@ async fn settle() {
 }
 
 #[tokio::test]
+async fn an_endpoint_that_does_not_respond_does_not_delay_the_others() {
+    let fixture = fixture(0, false);
+    let others: Vec<_> = (0..9)
+        .map(|number| Url::parse(&format!("https://{number}.example/")).expect("a URL"))
+        .map(|url| fixture.transport.new_shards(url))
+        .collect();
+    let _load: Vec<_> = others
+        .iter()
+        .chain([&fixture.shards])
+        .flat_map(|shards| (0..13).map(|_| shards.acquire(None, fixture.transport.now())))
+        .collect();
+    until(|| fixture.requested() == 10).await;
+}
+
+#[tokio::test]
+async fn maintenance_goes_on_after_the_runtime_it_was_started_on_is_gone() {
+    let first = std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async { fixture(0, false) })
+    });
+    let fixture = first.join().expect("no panic");
+    assert_eq!(fixture.time.sleepers(), 0, "the task went with its runtime");
+    let _load = fixture.begin(13);
+    // As the next request does, on its own runtime.
+    fixture.transport.maintain(fixture.time.clock().now());
+    until(|| fixture.requested() == 1).await;
+}
+
+#[tokio::test]
 async fn a_shard_is_ready_before_the_others_are_full_and_no_request_waits_for_it() {
     let fixture = fixture(0, false);
     let mut requests = fixture.begin(12);

@@ -8,6 +8,7 @@ use perihelion_driver::options::DriverOptions;
 use perihelion_driver::{Account, CosmosDriver, CosmosRuntime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 use crate::test_account::{Clients, TestAccount, WEST};
 
@@ -93,6 +94,7 @@ pub(crate) struct FaultyServer {
     pub(crate) test_account: TestAccount,
     address: SocketAddr,
     script: Script,
+    stalls: Arc<Notify>,
     serving: tokio::task::JoinHandle<()>,
 }
 
@@ -109,8 +111,9 @@ impl FaultyServer {
         let address = listener.local_addr().expect("bound");
         let script = Script::default();
         let account = SocketAddr::from(([127, 0, 0, 1], test_account.running.port()));
-        let serving = tokio::spawn(serve(listener, account, Arc::clone(&script)));
-        FaultyServer { test_account, address, script, serving }
+        let stalls = Arc::new(Notify::new());
+        let serving = tokio::spawn(serve(listener, account, Arc::clone(&script), Arc::clone(&stalls)));
+        FaultyServer { test_account, address, script, stalls, serving }
     }
 
     /// Lies from now on.
@@ -123,6 +126,11 @@ impl FaultyServer {
         *self.script.lock().expect("no panic while locked") = None;
     }
 
+    /// Ends when a request waits for a response that does not come.
+    pub(crate) async fn stalled(&self) {
+        self.stalls.notified().await;
+    }
+
     /// A driver that knows only this server.
     pub(crate) fn driver(&self, options: DriverOptions) -> CosmosDriver {
         let runtime = CosmosRuntime::builder(Arc::new(Clients)).build().expect("valid");
@@ -132,16 +140,21 @@ impl FaultyServer {
     }
 }
 
-async fn serve(listener: TcpListener, account: SocketAddr, script: Script) {
+async fn serve(listener: TcpListener, account: SocketAddr, script: Script, stalls: Arc<Notify>) {
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        connections.spawn(serve_connection(stream, account, Arc::clone(&script)));
+        connections.spawn(serve_connection(stream, account, Arc::clone(&script), Arc::clone(&stalls)));
         while connections.try_join_next().is_some() {}
     }
 }
 
 /// One request, one response. What a peer does to its end of the connection is its affair.
-async fn serve_connection(mut stream: TcpStream, account: SocketAddr, script: Script) -> std::io::Result<()> {
+async fn serve_connection(
+    mut stream: TcpStream,
+    account: SocketAddr,
+    script: Script,
+    stalls: Arc<Notify>,
+) -> std::io::Result<()> {
     let Some((head, body)) = message(&mut stream).await? else { return Ok(()) };
     let path = head.split(' ').nth(1).unwrap_or_default();
     let fault = script.lock().expect("no panic while locked").clone();
@@ -157,6 +170,7 @@ async fn serve_connection(mut stream: TcpStream, account: SocketAddr, script: Sc
         }
         Some(FaultyResponse::Stalls(bytes)) => {
             stream.write_all(&bytes).await?;
+            stalls.notify_one();
             // Until the peer has had enough.
             let _ = stream.read(&mut [0; 1]).await?;
             return Ok(());

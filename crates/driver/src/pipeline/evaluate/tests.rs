@@ -34,6 +34,12 @@ fn no_token() -> GatewayOutcome {
     GatewayOutcome::NoResponse { error, sent: Sent::NotSent }
 }
 
+fn invalid_request() -> GatewayOutcome {
+    let trace = perihelion_http::trace::RequestTrace::started();
+    let error = perihelion_http::Error::new(perihelion_http::ErrorKind::Invalid, "http://a.example", trace);
+    GatewayOutcome::NoResponse { error: error.into(), sent: Sent::NotSent }
+}
+
 fn unreadable() -> GatewayOutcome {
     let error = azure_core::Error::with_message(azure_core::error::ErrorKind::DataConversion, "endless");
     GatewayOutcome::NoResponse { error, sent: Sent::Sent }
@@ -179,6 +185,7 @@ fn repeated(
                     GiveUpReason::Deadline => "`DeadlineExceeded`",
                     GiveUpReason::Credential => "`Unauthenticated`",
                     GiveUpReason::InvalidResponse => "`BadResponse`",
+                    GiveUpReason::InvalidRequest => "`BadRequest`",
                 };
                 return (retries, waited, error);
             }
@@ -242,6 +249,7 @@ fn the_table_in_the_documentation_is_what_the_driver_does() {
         row("no response, maybe sent", "writes", &no_response(Sent::MaybeSent), &create, plain),
         row("no response, maybe sent", "repeatable writes", &no_response(Sent::Sent), &repeatable, plain),
         row("no token from the credential", "any", &no_token(), &create, plain),
+        row("a request that cannot be sent", "any", &invalid_request(), &create, plain),
         row("an unreadable response", "reads", &unreadable(), &read, plain),
         row("an unreadable response", "writes", &unreadable(), &create, plain),
         row(

@@ -1,11 +1,11 @@
 //! No response: was the request sent?
 //!
-//! Two failures are not about the region: a credential without a token, and a response that cannot be read. A
-//! request that was not sent may be sent anywhere. A request that may have been received is repeated only if it
-//! is idempotent; for any other write the caller gets `Undecided`.
+//! Three failures are not about the region: a credential without a token, a request that cannot be sent as it is,
+//! and a response that cannot be read. A request that was not sent may be sent anywhere. A request that may have
+//! been received is repeated only if it is idempotent; for any other write the caller gets `Undecided`.
 
 use azure_core::error::ErrorKind;
-use perihelion_http::trace::Sent;
+use perihelion_http::trace::{Sent, Step};
 
 use super::super::decision::{Decision, Effect, GiveUpReason};
 use super::super::retry_state::RetryCause;
@@ -20,11 +20,27 @@ pub(super) fn evaluate(error: &azure_core::Error, sent: Sent, situation: &Situat
         (ErrorKind::DataConversion, _) if situation.operation.is_read_only() => {
             Decision::give_up(GiveUpReason::InvalidResponse, "the response cannot be read")
         }
+        (_, Sent::NotSent) if is_invalid(error) => invalid_request(situation),
         (_, Sent::NotSent) => not_sent(situation),
         // A response that cannot be read is one all the same.
         (ErrorKind::DataConversion, _) => maybe_sent(&Situation { no_response: None, ..*situation }),
         (_, Sent::MaybeSent | Sent::Sent) => maybe_sent(situation),
     }
+}
+
+/// Whether the request could not be built, or its body not be read: no region is to blame, and none would take it.
+fn is_invalid(error: &azure_core::Error) -> bool {
+    use perihelion_http::ErrorKind::{Invalid, RequestBody};
+    // A host name that cannot be asked for a certificate is invalid as well, but later, and for its region alone.
+    perihelion_http::Error::find_in(error).is_some_and(|error| {
+        error.kind() == RequestBody || error.kind() == Invalid && error.step() == Step::Prepare
+    })
+}
+
+fn invalid_request(situation: &Situation<'_>) -> Decision {
+    let undecided = situation.state.maybe_applied && !situation.operation.is_read_only();
+    let error = if undecided { GiveUpReason::Undecided } else { GiveUpReason::InvalidRequest };
+    Decision::give_up(error, "the request cannot be sent as it is")
 }
 
 fn not_sent(situation: &Situation<'_>) -> Decision {
