@@ -226,7 +226,7 @@ impl FakeRequest {
 
     /// The value of a header, by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// The id of the item that the request is about; none for creates, upserts, queries and feeds.

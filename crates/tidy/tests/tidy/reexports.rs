@@ -47,6 +47,11 @@ fn problems(root: &str, files: &[(String, String)]) -> Vec<String> {
         }
     }
     collect_exports(&root.items, &mut exports);
+    for (path, text) in files.iter().filter(|(path, _)| is_file_of_public_module(path, &root)) {
+        let file = syn::parse_file(text).unwrap_or_else(|error| panic!("{path}: {error}"));
+        collect_exports(&file.items, &mut exports);
+        collect_public_types(&file.items, &mut exports.own);
+    }
     let mut problems = BTreeSet::new();
     for (path, text) in files {
         let file = syn::parse_file(text).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -64,6 +69,33 @@ fn problems(root: &str, files: &[(String, String)]) -> Vec<String> {
         }
     }
     problems.into_iter().collect()
+}
+
+/// Whether the file at `path` is a module that the root declares public: its types can be named through it.
+fn is_file_of_public_module(path: &str, root: &syn::File) -> bool {
+    root.items.iter().any(|item| match item {
+        syn::Item::Mod(module) => {
+            is_public(&module.vis)
+                && module.content.is_none()
+                && path.ends_with(&format!("src/{}.rs", module.ident))
+        }
+        _ => false,
+    })
+}
+
+fn collect_public_types(items: &[syn::Item], names: &mut BTreeSet<String>) {
+    for item in items {
+        let (visibility, ident) = match item {
+            syn::Item::Struct(item) => (&item.vis, &item.ident),
+            syn::Item::Enum(item) => (&item.vis, &item.ident),
+            syn::Item::Trait(item) => (&item.vis, &item.ident),
+            syn::Item::Type(item) => (&item.vis, &item.ident),
+            _ => continue,
+        };
+        if is_public(visibility) {
+            names.insert(ident.to_string());
+        }
+    }
 }
 
 fn collect_exports(items: &[syn::Item], exports: &mut Exports) {
@@ -331,6 +363,23 @@ mod tests {
             pub struct Unexported { pub secret: hidden::Secret }
         ";
         assert_eq!(check(file), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_public_module_in_a_file_exports_what_is_public_in_it() {
+        let root = "mod hidden; pub mod scripts;";
+        let file = "
+            pub use opentelemetry;
+            pub struct Script;
+            impl Script {
+                pub fn runs(&self, meter: opentelemetry::Meter) -> Script { Script }
+                pub fn keeps(&self) -> Secret { Secret }
+            }
+        ";
+        let files = [("src/scripts.rs", file), ("src/hidden.rs", "pub struct Secret;")];
+        let files = files.map(|(path, text)| (path.to_owned(), text.to_owned()));
+        let problems = problems(root, &files);
+        assert!(problems.len() == 1 && problems[0].contains("Secret"), "{problems:?}");
     }
 
     #[test]
