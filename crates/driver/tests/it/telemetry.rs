@@ -251,7 +251,7 @@ impl Write for Lines {
 }
 
 #[tokio::test]
-async fn a_log_at_debug_tells_the_story_of_a_call_and_no_secret() {
+async fn a_log_at_debug_follows_a_call_and_shows_no_secret() {
     let test_account = TestAccount::start().await;
     let lines = Lines::default();
     let writer = lines.clone();
