@@ -127,6 +127,7 @@
 //! | `native-roots` (default), `platform-verifier` | trusts the root certificates of the system, or lets the operating system verify |
 //! | `blocking` | calls without async: `blocking` |
 //! | `fault-injection` | rules that make requests fail, for tests of applications: `faults` |
+//! | `telemetry` | metrics as instruments of OpenTelemetry: `telemetry` |
 //! | `test-util` | an account without a server, for tests of applications: `testing` |
 //!
 //! The https endpoint of a local account (`peri up`) is trusted without configuration: see [`local_cloud`].
