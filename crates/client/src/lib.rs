@@ -34,8 +34,9 @@
 //! | write | [`create_item`](ContainerClient::create_item), [`upsert_item`](ContainerClient::upsert_item), [`replace_item`](ContainerClient::replace_item), [`delete_item`](ContainerClient::delete_item) |
 //! | patch | [`patch_item`](ContainerClient::patch_item) with a [`Patch`] |
 //! | write a transaction | [`execute_batch`](ContainerClient::execute_batch) with a [`Batch`] |
-//! | read | [`read_item`](ContainerClient::read_item), [`optional`](ReadItem::optional) if it may be missing |
-//! | query | [`query_items`](ContainerClient::query_items), as [pages](QueryItems::pages) or a [stream](QueryItems::stream) |
+//! | read | [`read_item`](ContainerClient::read_item), [`optional`](ReadItem::optional) if it may be missing; [`read_many`](ContainerClient::read_many) by keys and ids |
+//! | query | [`query_items`](ContainerClient::query_items), as a stream of [pages](QueryItems::pages) or of [rows](QueryItems::stream); [metrics](QueryItems::query_metrics) of both |
+//! | name the type of items once | [`typed`](ContainerClient::typed) |
 //! | write very many items | [`bulk`](ContainerClient::bulk) |
 //! | read changes | [`change_feed`](ContainerClient::change_feed), or in several processes [`change_feed_processor`](ContainerClient::change_feed_processor) |
 //! | run scripts | [`stored_procedures`](ContainerClient::stored_procedures), [`execute_stored_procedure`](ContainerClient::execute_stored_procedure), [`triggers`](ContainerClient::triggers), [`user_defined_functions`](ContainerClient::user_defined_functions) |
@@ -46,20 +47,23 @@
 //!
 //! ```no_run
 //! # use std::time::Duration;
-//! # use perihelion::{ContainerClient, Item, OperationOptions, Result, TimeoutOptions};
+//! # use perihelion::{ContainerClient, Item, Priority, Result};
 //! # use serde_json::Value;
 //! # async fn run(orders: ContainerClient) -> Result<()> {
 //! let Item { value: mut order, etag, .. } = orders.read_item::<Item<Value>>("ada", "o-1").await?.into_value();
 //! order["paid"] = true.into();
-//! let quick = TimeoutOptions::new().with_end_to_end(Duration::from_secs(1));
 //! orders
 //!     .replace_item("ada", "o-1", &order)
 //!     .if_match(etag)
-//!     .options(OperationOptions::new().with_timeouts(quick))
+//!     .timeout(Duration::from_secs(1))
+//!     .priority(Priority::High)
 //!     .await?;
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Every call has `timeout`, `excluded_regions`, `hedging`, `header`, `priority`, `throughput_bucket`, and `options` for the
+//! rest. Setting an option again replaces its value; `options` merges, so what it does not set stays as it was.
 //!
 //! **Clients are cheap to clone** and share their connections, caches and the state of the account's regions. Create
 //! one for each account and keep it. Dropping a call cancels it.
