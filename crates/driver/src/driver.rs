@@ -305,6 +305,10 @@ impl PipelineContext for Inner {
         self.gateway.execute(request, &limits).await
     }
 
+    async fn probe(&self, endpoint: &Endpoint, until: Instant) -> bool {
+        failback::responds(self, endpoint, until).await
+    }
+
     async fn locate(&self, operation: &Operation, deadline: Instant) -> Result<Option<Location>> {
         let Some(name) = operation.target().container_name().filter(|_| operation.plane() == Plane::Data)
         else {

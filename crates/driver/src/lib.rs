@@ -107,12 +107,13 @@ pub use clock::{Clock, Sleep};
 pub use driver::CosmosDriver;
 pub use error::{Error, ErrorKind, Result};
 pub use gateway::Credential;
-pub use operation::{Operation, OperationKind, Target};
+pub use operation::{Access, Operation, OperationKind, Target};
 pub use region::Region;
 pub use response::Response;
 pub use routing::{
-    AccountState, Breaker, BreakerState, ContainerIdentity, Endpoint, EndpointKind, Gateway2, IncompleteMap,
-    Partition, PartitionId, PartitionMap, PartitionRegion, PartitionState, Placement, Unavailable,
+    AccountState, Breaker, BreakerState, ContainerIdentity, Diversion, DiversionCause, Endpoint,
+    EndpointKind, Gateway2, IncompleteMap, Partition, PartitionFailure, PartitionId, PartitionMap,
+    PartitionRegion, PartitionState, Placement, Unavailable,
 };
 pub use runtime::{CosmosRuntime, CosmosRuntimeBuilder};
 pub use session::{ContainerSession, SessionScope};

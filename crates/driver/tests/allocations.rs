@@ -77,6 +77,7 @@ async fn choosing_a_shard_allocates_nothing_and_a_request_a_handful() {
             headers: HeaderList::new(),
             context: ExecutionContext::Initial,
             deadline: clock.now() + Duration::from_secs(60),
+            progress: None,
         };
         let before = allocations();
         let result = gateway.execute(request, &limits).await;

@@ -6,9 +6,9 @@ use perihelion_http::trace::{RequestTrace, Sent};
 use protocol::partition_range::RangeId;
 use protocol::status::{Status, SubStatus};
 
-use crate::routing::Endpoint;
+use crate::routing::{Diversion, Endpoint};
 
-/// The record of one attempt. Holds no text: names are shared or static.
+/// The record of one attempt. Holds no text of its own: names are shared or static.
 #[derive(Clone, Debug)]
 pub struct AttemptRecord {
     /// Why the attempt was made.
@@ -17,6 +17,8 @@ pub struct AttemptRecord {
     pub endpoint: Endpoint,
     /// The physical partition it was about, when that was known.
     pub range: Option<RangeId>,
+    /// The region that comes first and was avoided, and why: an open circuit breaker, or an unavailable region.
+    pub diversion: Option<Box<Diversion>>,
     /// How the request ended.
     pub outcome: AttemptOutcome,
     /// What was done next, and why.

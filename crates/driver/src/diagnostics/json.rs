@@ -35,6 +35,10 @@ struct AttemptJson<'a> {
     endpoint: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     partition_range: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diverted_from: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diverted_because: Option<String>,
     started_ms: f64,
     took_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,6 +121,8 @@ fn attempt_json(attempt: &AttemptRecord, origin: Option<Instant>) -> AttemptJson
         region: attempt.endpoint.region().as_str(),
         endpoint: attempt.endpoint.authority(),
         partition_range: attempt.range.map(|range| range.0),
+        diverted_from: attempt.diversion.as_ref().map(|diversion| diversion.region.as_str()),
+        diverted_because: attempt.diversion.as_ref().map(|diversion| diversion.cause.to_string()),
         started_ms: origin.map_or(0.0, |origin| milliseconds(started.saturating_duration_since(origin))),
         took_ms: milliseconds(took),
         waited_ms: sent.map(|record| record.waited).filter(|wait| !wait.is_zero()).map(milliseconds),

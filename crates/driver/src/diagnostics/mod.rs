@@ -19,7 +19,7 @@ use std::time::Duration;
 
 pub use attempt_record::{AttemptOutcome, AttemptRecord, ExecutionContext, SendRecord};
 pub(crate) use recent::Recent;
-pub use recorder::{ATTEMPTS_FIRST_MAX, ATTEMPTS_LAST_MAX, Recorder};
+pub use recorder::{ATTEMPTS_FIRST_MAX, ATTEMPTS_LAST_MAX, Recorder, SentTo};
 pub use summary::Summary;
 
 /// The diagnostics of one operation.

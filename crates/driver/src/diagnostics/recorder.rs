@@ -7,12 +7,33 @@ use protocol::status::Status;
 
 use super::attempt_record::{AttemptOutcome, AttemptRecord, ExecutionContext, SendRecord};
 use super::{Diagnostics, Totals};
-use crate::routing::Endpoint;
+use crate::routing::{Diversion, Endpoint};
 
 /// Attempts that are kept from the beginning.
 pub const ATTEMPTS_FIRST_MAX: usize = 8;
 /// Attempts that are kept from the end.
 pub const ATTEMPTS_LAST_MAX: usize = 8;
+
+/// Where and why a request was sent.
+#[derive(Clone, Copy, Debug)]
+pub struct SentTo<'a> {
+    /// Why the attempt was made.
+    pub context: ExecutionContext,
+    /// The endpoint of the request.
+    pub endpoint: &'a Endpoint,
+    /// The physical partition, when it is known.
+    pub range: Option<RangeId>,
+    /// The region that was avoided, and why.
+    pub diversion: Option<&'a Diversion>,
+}
+
+impl SentTo<'_> {
+    fn record(self, outcome: AttemptOutcome, next: &'static str) -> AttemptRecord {
+        let SentTo { context, endpoint, range, diversion } = self;
+        let diversion = diversion.cloned().map(Box::new);
+        AttemptRecord { context, endpoint: endpoint.clone(), range, diversion, outcome, next }
+    }
+}
 
 /// The attempts of an operation so far. Appending costs a move of one record; memory is bounded.
 #[derive(Debug)]
@@ -41,33 +62,19 @@ impl Recorder {
     }
 
     /// Adds one request that got a response or failed.
-    pub fn sent(
-        &mut self,
-        context: ExecutionContext,
-        endpoint: &Endpoint,
-        range: Option<RangeId>,
-        record: SendRecord,
-        next: &'static str,
-    ) {
+    pub fn sent(&mut self, sent_to: SentTo<'_>, record: SendRecord, next: &'static str) {
         self.totals.charge += record.charge;
         self.totals.throttled +=
             u32::from(record.status.is_some_and(|(status, _)| status == Status::TOO_MANY_REQUESTS));
         let outcome = AttemptOutcome::Sent(record);
-        self.push(AttemptRecord { context, endpoint: endpoint.clone(), range, outcome, next });
+        self.push(sent_to.record(outcome, next));
     }
 
     /// Adds one request that was dropped before its response.
-    pub fn abandoned(
-        &mut self,
-        context: ExecutionContext,
-        endpoint: &Endpoint,
-        range: Option<RangeId>,
-        started: Instant,
-        now: Instant,
-    ) {
+    pub fn abandoned(&mut self, sent_to: SentTo<'_>, started: Instant, now: Instant) {
         self.totals.abandoned += 1;
         let outcome = AttemptOutcome::Abandoned { started, took: now.saturating_duration_since(started) };
-        self.push(AttemptRecord { context, endpoint: endpoint.clone(), range, outcome, next: "abandoned" });
+        self.push(sent_to.record(outcome, "abandoned"));
     }
 
     fn push(&mut self, attempt: AttemptRecord) {

@@ -40,6 +40,9 @@ impl fmt::Display for AttemptSummary<'_> {
         if matches!(attempt.context, ExecutionContext::Hedging | ExecutionContext::Probe) {
             write!(f, " ({})", attempt.context.name())?;
         }
+        if let Some(diversion) = &attempt.diversion {
+            write!(f, " (not {}: {})", diversion.region, diversion.cause)?;
+        }
         let (_, took) = attempt.outcome.span();
         match &attempt.outcome {
             AttemptOutcome::Abandoned { .. } => write!(f, " abandoned")?,

@@ -10,12 +10,16 @@ use protocol::status::{Status, SubStatus};
 use super::telemetry::{self, AttributeValue};
 use super::*;
 use crate::clock::Clock;
-use crate::routing::{Endpoint, Region};
+use crate::routing::{Diversion, DiversionCause, Endpoint, Region, Unavailable};
 
 fn endpoint(region: &str) -> Endpoint {
     let host = region.to_lowercase().replace(' ', "");
     let url = Url::parse(&format!("https://{host}.example/")).expect("a URL");
     Endpoint::regional(Region::new(region), url)
+}
+
+fn to(context: ExecutionContext, endpoint: &Endpoint, range: Option<RangeId>) -> SentTo<'_> {
+    SentTo { context, endpoint, range, diversion: None }
 }
 
 fn sent(started: Instant, took_ms: u64, status: Option<(u16, u32)>) -> SendRecord {
@@ -38,10 +42,18 @@ fn recorded() -> Diagnostics {
     let mut recorder = Recorder::new("read item", start);
     let (west, east, north) = (endpoint("West US"), endpoint("East US"), endpoint("North Europe"));
     let range = Some(RangeId(7));
-    recorder.sent(ExecutionContext::Initial, &west, range, sent(start, 5, None), "another region: not sent");
-    recorder.sent(ExecutionContext::Failover, &east, range, sent(at(5), 2, Some((429, 3200))), "throttled");
-    recorder.abandoned(ExecutionContext::Hedging, &north, range, at(8), at(12));
-    recorder.sent(ExecutionContext::Retry, &east, range, sent(at(9), 3, Some((200, 0))), "done");
+    recorder.sent(
+        to(ExecutionContext::Initial, &west, range),
+        sent(start, 5, None),
+        "another region: not sent",
+    );
+    recorder.sent(
+        to(ExecutionContext::Failover, &east, range),
+        sent(at(5), 2, Some((429, 3200))),
+        "throttled",
+    );
+    recorder.abandoned(to(ExecutionContext::Hedging, &north, range), at(8), at(12));
+    recorder.sent(to(ExecutionContext::Retry, &east, range), sent(at(9), 3, Some((200, 0))), "done");
     recorder.finish(at(1234))
 }
 
@@ -95,7 +107,7 @@ fn a_thousand_attempts_keep_the_first_and_the_last_in_order() {
         let west = endpoint("West US");
         for number in 0..count {
             let record = sent(start, u64::from(number), Some((503, number)));
-            recorder.sent(ExecutionContext::Retry, &west, None, record, "again");
+            recorder.sent(to(ExecutionContext::Retry, &west, None), record, "again");
         }
         let diagnostics = recorder.finish(start);
         let kept: Vec<u32> = diagnostics
@@ -126,10 +138,31 @@ fn json_shows_what_the_connection_took() {
     record.exchange.dns = Some(Duration::from_micros(1500));
     record.exchange.failed_step = Some(Step::Connect);
     let mut recorder = Recorder::new("read item", start);
-    recorder.sent(ExecutionContext::Initial, &endpoint("West US"), None, record, "again");
+    recorder.sent(to(ExecutionContext::Initial, &endpoint("West US"), None), record, "again");
     let json: serde_json::Value = serde_json::from_str(&recorder.finish(start).to_json()).expect("JSON");
     let expected = serde_json::json!({"reuse": "new", "dnsMs": 1.5, "failed": Step::Connect.to_string()});
     assert_eq!(json["attempts"][0]["connection"], expected);
     let plain: serde_json::Value = serde_json::from_str(&recorded().to_json()).expect("JSON");
     assert!(plain["attempts"][0].get("connection").is_none(), "nothing was reported");
+}
+
+#[test]
+fn an_attempt_that_avoided_a_region_says_so_and_why() {
+    let start = Clock::machine().now();
+    let account = crate::routing::test_accounts::account(&["West US"], &["West US", "East US"]);
+    let cause = DiversionCause::RegionUnavailable(Unavailable::All);
+    let diversion = Diversion { region: account.hub().region().clone(), cause };
+    let east = endpoint("East US");
+    let mut recorder = Recorder::new("read", start);
+    let diverted = SentTo { diversion: Some(&diversion), ..to(ExecutionContext::Initial, &east, None) };
+    recorder.sent(diverted, sent(start, 3, Some((200, 0))), "done");
+    let diagnostics = recorder.finish(start);
+    assert!(
+        diagnostics.summary().to_string().contains("East US (not West US: the region is unavailable) 200"),
+        "{}",
+        diagnostics.summary()
+    );
+    let json: serde_json::Value = serde_json::from_str(&diagnostics.to_json()).expect("JSON");
+    assert_eq!(json["attempts"][0]["divertedFrom"], "West US");
+    assert_eq!(json["attempts"][0]["divertedBecause"], "the region is unavailable");
 }

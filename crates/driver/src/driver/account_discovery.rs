@@ -117,6 +117,7 @@ impl Inner {
             headers: HeaderList::new(),
             context: ExecutionContext::Initial,
             deadline: self.clock.after(limits.request_timeout),
+            progress: None,
         };
         let result = match self.gateway.execute(request, &limits).await.outcome {
             GatewayOutcome::Success(response) => parse_account(&response.body),

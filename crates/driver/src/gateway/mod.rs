@@ -22,6 +22,7 @@ use self::connectivity::{Failure, FailureKind, try_another_shard};
 pub use self::headers::Credential;
 use self::headers::{Authorizer, CommonHeaders};
 pub use self::outcome::{GatewayOutcome, GatewayResult};
+pub(crate) use self::request::AttemptProgress;
 pub use self::request::GatewayRequest;
 use self::throttle::{ThrottleDecision, ThrottleLimits, ThrottleState};
 use crate::clock::{Clock, after};
@@ -91,6 +92,7 @@ impl GatewayClient {
     pub async fn execute(&self, request: GatewayRequest<'_>, limits: &AttemptLimits) -> GatewayResult {
         let mut attempt = Attempt {
             endpoint: request.endpoint,
+            progress: request.progress,
             deadline: request.deadline,
             idempotent: request.is_idempotent(),
             limits,
@@ -126,6 +128,7 @@ impl GatewayClient {
                     None => return attempt.deadline_exceeded(),
                 }
             }
+            attempt.progress.inspect(|progress| progress.requested());
             let until = attempt.deadline.min(after(begun, limits.request_timeout));
             let sent = self
                 .connections
@@ -153,6 +156,7 @@ impl GatewayClient {
 /// The state of one attempt.
 struct Attempt<'a> {
     endpoint: &'a Endpoint,
+    progress: Option<&'a AttemptProgress>,
     deadline: Instant,
     idempotent: bool,
     limits: &'a AttemptLimits,
@@ -185,6 +189,8 @@ impl Attempt<'_> {
         let took = ended.saturating_duration_since(begun);
         let (status, charge, sent, failure) = match &result {
             Ok(response) => {
+                self.endpoint.last_response().record(ended);
+                self.progress.inspect(|progress| progress.responded());
                 (Some((response.status, response.sub_status)), response.headers.charge(), Sent::Sent, None)
             }
             Err(SendError::Failed(error)) => {

@@ -37,3 +37,10 @@ pub struct GatewayResult {
     /// Those before it, which were throttled or failed on a connection: oldest first.
     pub earlier: Vec<SendRecord>,
 }
+
+impl GatewayResult {
+    /// Whether a request was sent, and nothing came back to any request of the attempt, not even 429.
+    pub fn is_silent(&self) -> bool {
+        self.last.is_some() && self.earlier.iter().chain(&self.last).all(|record| record.status.is_none())
+    }
+}

@@ -1,5 +1,6 @@
 //! One attempt as the gateway client is given it: an operation, an endpoint, and a deadline.
 
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
 use azure_core::http::Method;
@@ -21,6 +22,30 @@ pub struct AuthorizationContext<'a> {
     pub link: &'a str,
 }
 
+/// How far an attempt is.
+#[derive(Debug, Default)]
+pub struct AttemptProgress(AtomicU8);
+
+impl AttemptProgress {
+    const REQUESTED: u8 = 1;
+    const RESPONDED: u8 = 2;
+
+    /// The first request has been started.
+    pub(crate) fn requested(&self) {
+        self.0.fetch_max(AttemptProgress::REQUESTED, Ordering::Relaxed);
+    }
+
+    /// The service has responded to a request, with whatever status.
+    pub(crate) fn responded(&self) {
+        self.0.store(AttemptProgress::RESPONDED, Ordering::Relaxed);
+    }
+
+    /// Whether a request was started, and nothing has come back. Not while the attempt waits for a token.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == AttemptProgress::REQUESTED
+    }
+}
+
 /// One attempt at one endpoint. The gateway client adds the headers every request carries and the signature.
 #[derive(Clone, Debug)]
 pub struct GatewayRequest<'a> {
@@ -34,6 +59,8 @@ pub struct GatewayRequest<'a> {
     pub context: ExecutionContext,
     /// When the whole operation must be over. Nothing sleeps or waits beyond it.
     pub deadline: Instant,
+    /// How far the attempt is, for a caller who may drop it before its result.
+    pub progress: Option<&'a AttemptProgress>,
 }
 
 impl<'a> GatewayRequest<'a> {

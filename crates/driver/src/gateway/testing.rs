@@ -76,6 +76,7 @@ impl Fixture {
             headers: HeaderList::new(),
             context: ExecutionContext::Initial,
             deadline: self.time.clock().now() + within,
+            progress: None,
         };
         let limits = AttemptLimits::of(&OperationSettings::default(), operation.plane());
         self.gateway.execute(request, &limits).await

@@ -26,7 +26,7 @@ use crate::options::{HedgingSettings, HedgingThreshold};
 use crate::routing::AccountState;
 
 /// The threshold while too few latencies of the region are known.
-const THRESHOLD_UNKNOWN: Duration = Duration::from_millis(500);
+pub(crate) const THRESHOLD_UNKNOWN: Duration = Duration::from_millis(500);
 
 /// Whether a second attempt may run beside the first: for reads of data, and on multi-write accounts for writes
 /// that do no harm when they arrive late. Patches, batches and stored procedures are never hedged: carried out

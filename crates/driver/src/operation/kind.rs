@@ -147,6 +147,26 @@ impl OperationKind {
     }
 }
 
+/// Whether an operation reads or writes. The two have circuit breakers of their own: a partition that takes no
+/// writes may still be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// The operation is a read.
+    Read,
+    /// The operation is a write.
+    Write,
+}
+
+impl Access {
+    /// The name in diagnostics and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Access::Read => "read",
+            Access::Write => "write",
+        }
+    }
+}
+
 /// Whether an operation is about the data or about what describes it. The two have timeouts of their own,
 /// and only data lives in partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

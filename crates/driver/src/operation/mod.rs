@@ -17,7 +17,7 @@ use protocol::partition_range::RangeId;
 use protocol::status::Status;
 
 pub use self::headers::ResponseHeaders;
-pub use self::kind::{OperationKind, Plane};
+pub use self::kind::{Access, OperationKind, Plane};
 pub use self::target::{ContainerName, Target};
 
 /// Which part of a container an operation is about.
@@ -209,6 +209,11 @@ impl Operation {
     /// Whether it leaves everything as it was.
     pub fn is_read_only(&self) -> bool {
         self.kind.is_read_only()
+    }
+
+    /// Whether the operation reads or writes, as circuit breakers tell them apart.
+    pub(crate) fn access(&self) -> Access {
+        if self.is_read_only() { Access::Read } else { Access::Write }
     }
 
     /// Whether the service would respond with `status` because an earlier attempt of this operation was carried out.

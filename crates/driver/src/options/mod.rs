@@ -20,6 +20,7 @@ pub use circuit_breaker::{CircuitBreakerConfig, CircuitBreakerOptions};
 pub use consistency::{ConsistencyOptions, ConsistencySettings, ReadConsistencyStrategy};
 pub use environment::{EnvironmentOptions, InvalidVariable, ShardingVariables};
 pub use hedging::{HedgingOptions, HedgingSettings, HedgingThreshold};
+pub(crate) use hedging::{THRESHOLD_CEILING, THRESHOLD_FLOOR};
 pub use invalid::InvalidOption;
 pub use regions::{RegionOptions, RegionSettings};
 pub use retry::{RetryOptions, RetryPolicy};

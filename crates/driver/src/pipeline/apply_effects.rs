@@ -3,40 +3,58 @@
 use std::time::Instant;
 
 use super::context::PipelineContext;
-use super::decision::{Access, Effect};
+use super::decision::{Effect, NoResponse};
 use super::location::Location;
 
-/// Applies the effects of a decision, in order.
-pub(crate) async fn apply<C: PipelineContext>(
-    context: &C,
-    effects: Vec<Effect>,
-    location: Option<&Location>,
-    deadline: Instant,
-) {
+/// Applies the effects that change states and caches, in order. Nothing here waits.
+pub(crate) fn apply_now<C: PipelineContext>(context: &C, effects: &[Effect], location: Option<&Location>) {
     for effect in effects {
         let now = context.clock().now();
         match effect {
             Effect::MarkUnavailable(region, what) => {
-                context.account().update(|account| account.mark_unavailable(&region, what, now));
+                context.account().update(|account| account.mark_unavailable(region, *what, now));
             }
-            Effect::RefreshAccount => context.refresh_account(deadline).await,
-            Effect::PartitionFailed(key, access) => {
-                let is_read = access == Access::Read;
-                context.partitions().update(|partitions| partitions.record_failure(&key, is_read, now));
+            Effect::RegionSilent(region, NoResponse { started, last_response }) => {
+                context
+                    .account()
+                    .update(|account| account.record_no_response(region, *started, *last_response, now));
+            }
+            Effect::PartitionFailed(key, failure) => {
+                context.partitions().update(|partitions| partitions.record_failure(key, *failure, now));
             }
             Effect::PartitionTripped(key) => {
-                context.partitions().update(|partitions| partitions.trip(&key, now));
-            }
-            Effect::RefreshPartitions(_) => {
-                if let Some(location) = location {
-                    context.refresh_partitions(location, deadline).await;
-                }
+                context.partitions().update(|partitions| partitions.trip(key, now));
             }
             Effect::ForgetContainer(_) => {
                 if let Some(location) = location {
                     context.forget_container(&location.container);
                 }
             }
+            Effect::RefreshAccount | Effect::RefreshPartitions(_) => {}
+        }
+    }
+}
+
+/// Reads again what a decision found out of date. Waits for it until the deadline.
+pub(crate) async fn refresh<C: PipelineContext>(
+    context: &C,
+    effects: &[Effect],
+    location: Option<&Location>,
+    deadline: Instant,
+) {
+    for effect in effects {
+        match effect {
+            Effect::RefreshAccount => context.refresh_account(deadline).await,
+            Effect::RefreshPartitions(_) => {
+                if let Some(location) = location {
+                    context.refresh_partitions(location, deadline).await;
+                }
+            }
+            Effect::MarkUnavailable(..)
+            | Effect::RegionSilent(..)
+            | Effect::PartitionFailed(..)
+            | Effect::PartitionTripped(_)
+            | Effect::ForgetContainer(_) => {}
         }
     }
 }

@@ -1,15 +1,17 @@
 //! One attempt: route, build the request, send it, and race a second region if the first is slow.
 
+use std::pin::pin;
 use std::time::Instant;
 
 use super::build_request::RequestBuilder;
 use super::context::PipelineContext;
-use super::decision::Decision;
+use super::decision::{Decision, NoResponse};
 use super::evaluate::{Situation, evaluate};
 use super::retry_state::RetryState;
+use super::silence::{AttemptGuard, SilencePolicy, is_long};
 use super::{AttemptView, Execution};
 use crate::diagnostics::ExecutionContext;
-use crate::gateway::{GatewayOutcome, GatewayResult};
+use crate::gateway::{AttemptProgress, GatewayOutcome, GatewayResult};
 use crate::hedging::winner::{RaceAttempt, Side, Winner, choose, is_final};
 use crate::hedging::{self, RaceResult, is_eligible, threshold};
 use crate::routing::{self, Region, Route, RouteRequest};
@@ -18,6 +20,7 @@ use crate::routing::{self, Region, Route, RouteRequest};
 pub(super) struct AttemptResult {
     pub(super) context: ExecutionContext,
     pub(super) route: Route,
+    pub(super) started: Instant,
     pub(super) result: GatewayResult,
     /// The attempt of a race that does not count.
     pub(super) other: Option<RaceEntry>,
@@ -50,36 +53,63 @@ impl<'a, C: PipelineContext> Execution<'a, C> {
             Some(previous) if previous == route.endpoint.region() => ExecutionContext::Retry,
             Some(_) => ExecutionContext::Failover,
         };
+        let started = clock.now();
+        let second = routing::resolve_second(&route, &wanted, view.account, view.partitions);
+        let hedging = &self.settings.hedging;
+        // Only the first attempt is hedged: later ones already avoid the regions that failed.
+        let is_raced =
+            previous.is_none() && second.is_some() && is_eligible(operation, hedging, view.account);
+        let policy =
+            SilencePolicy { is_checked: second.is_some(), may_give_up: operation.is_idempotent(), is_raced };
+        let first = self.send(view, state, (&route, context, started), policy);
+        let Some(second) = second.filter(|_| is_raced) else {
+            let result = first.await;
+            self.record_latency(&route, started, &result);
+            return AttemptResult {
+                context,
+                route,
+                started,
+                result,
+                other: None,
+                other_maybe_applied: false,
+            };
+        };
+        let after = threshold(hedging.threshold, route.endpoint.latencies().p99(operation.kind(), started));
+        let policy =
+            SilencePolicy { is_checked: wanted.region_count(view.account) > 2, is_raced: false, ..policy };
+        let start = || {
+            let permit = self.context.hedging_budget().take(hedging.concurrent_max.get())?;
+            let (context, started) = (ExecutionContext::Hedging, clock.now());
+            Some((permit, self.send(view, state, (&second, context, started), policy)))
+        };
+        let race = hedging::race(clock, after, first, start, |outcome| is_final(operation, outcome)).await;
+        self.race_winner(race, (context, route, started), second)
+    }
+
+    /// Sends one request to a region. Ends with its result, or when the region is silent; dropped before that, it is
+    /// judged by how long the region was silent.
+    async fn send(
+        &self,
+        view: &AttemptView<'_>,
+        state: &RetryState,
+        (route, context, started): (&Route, ExecutionContext, Instant),
+        policy: SilencePolicy,
+    ) -> GatewayResult {
         let builder = RequestBuilder {
-            operation,
+            operation: self.operation,
             settings: self.settings,
             location: view.location,
             account: view.account,
             deadline: self.deadline,
         };
-        let started = clock.now();
-        let first = self.context.send(builder.request(&route.endpoint, context), self.settings);
-        let hedging = &self.settings.hedging;
-        // Only the first attempt is hedged: later ones already avoid the regions that failed.
-        let second = match previous {
-            None => routing::resolve_second(&route, &wanted, view.account, view.partitions)
-                .filter(|_| is_eligible(operation, hedging, view.account)),
-            Some(_) => None,
-        };
-        let Some(second) = second else {
-            let result = first.await;
-            self.record_latency(&route, started, &result);
-            return AttemptResult { context, route, result, other: None, other_maybe_applied: false };
-        };
-        let latencies = route.endpoint.latencies();
-        let after = threshold(hedging.threshold, latencies.p99(operation.kind(), started));
-        let start = || {
-            let permit = self.context.hedging_budget().take(hedging.concurrent_max.get())?;
-            let request = builder.request(&second.endpoint, ExecutionContext::Hedging);
-            Some((permit, self.context.send(request, self.settings)))
-        };
-        let race = hedging::race(clock, after, first, start, |outcome| is_final(operation, outcome)).await;
-        self.race_winner(race, (context, route, started), second)
+        let progress = AttemptProgress::default();
+        let guard =
+            AttemptGuard { execution: self, view, state, route, context, started, progress: &progress };
+        let request = builder.request(&route.endpoint, context, &progress);
+        let sending = pin!(self.context.send(request, self.settings));
+        let result = self.unless_silent(&route.endpoint, started, policy, sending).await;
+        guard.finished();
+        result
     }
 
     /// Takes the result that counts out of a race.
@@ -104,15 +134,15 @@ impl<'a, C: PipelineContext> Execution<'a, C> {
             Side::First => (first, second),
             Side::Second => (second, first),
         };
-        let RaceAttempt::Finished(result) = winner.attempt else {
+        let RaceEntry { context, route, attempt: RaceAttempt::Finished(result), started } = winner else {
             unreachable!("one of two attempts has finished")
         };
         // An attempt that was slow and could not be hedged would raise the threshold for all that follow.
         if !was_denied {
-            self.record_latency(&winner.route, winner.started, &result);
+            self.record_latency(&route, started, &result);
         }
         let other = (!matches!(other.attempt, RaceAttempt::NotStarted)).then_some(other);
-        AttemptResult { context: winner.context, route: winner.route, result, other, other_maybe_applied }
+        AttemptResult { context, route, started, result, other, other_maybe_applied }
     }
 
     /// Records how long a region took to respond, for the hedging threshold.
@@ -131,29 +161,59 @@ impl<'a, C: PipelineContext> Execution<'a, C> {
         view: &AttemptView<'_>,
         state: &RetryState,
     ) -> Decision {
-        let mut decision = self.evaluate_outcome(&attempt.route, &attempt.result.outcome, view, state);
+        let AttemptResult { context, route, started, result, .. } = attempt;
+        let mut decision = self.evaluate_result((route, *context, *started), result, view, state);
         // The other attempt of a race says something about its region, too.
-        if let Some(RaceEntry { route, attempt: RaceAttempt::Finished(result), .. }) = &attempt.other {
-            decision.effects.extend(self.evaluate_outcome(route, &result.outcome, view, state).effects);
+        if let Some(RaceEntry { context, route, attempt: RaceAttempt::Finished(result), started }) =
+            &attempt.other
+        {
+            let other = self.evaluate_result((route, *context, *started), result, view, state);
+            decision.effects.extend(other.effects);
         }
         decision
     }
 
-    fn evaluate_outcome(
+    fn evaluate_result(
         &self,
-        route: &Route,
-        outcome: &GatewayOutcome,
+        (route, context, started): (&Route, ExecutionContext, Instant),
+        result: &GatewayResult,
         view: &AttemptView<'_>,
         state: &RetryState,
     ) -> Decision {
-        if let GatewayOutcome::Success(_) = outcome {
+        if let GatewayOutcome::Success(_) = result.outcome {
             return Decision::finish();
         }
+        let now = self.context.clock().now();
+        let took = now.saturating_duration_since(started);
+        let endpoint = &route.endpoint;
+        // A deadline may have left the region no time; a connection that failed had its chance.
+        let had_time = match result.outcome {
+            GatewayOutcome::DeadlineExceeded { .. } => {
+                is_long(took, endpoint.latencies().p99(self.operation.kind(), now), context)
+            }
+            GatewayOutcome::Success(_)
+            | GatewayOutcome::ServiceError(_)
+            | GatewayOutcome::NoResponse { .. } => true,
+        };
+        let is_silent = result.is_silent() && had_time;
+        let no_response =
+            is_silent.then(|| NoResponse { started, last_response: endpoint.last_response().get() });
+        evaluate(&result.outcome, &self.situation(route, view, state, no_response))
+    }
+
+    /// The situation of an attempt, for its evaluation.
+    pub(super) fn situation<'b>(
+        &'b self,
+        route: &'b Route,
+        view: &AttemptView<'b>,
+        state: &'b RetryState,
+        no_response: Option<NoResponse>,
+    ) -> Situation<'b> {
         let region = route.endpoint.region();
         let wanted = self.route_request(view, state);
         let hub = view.account.hub().region();
         let hub_is_untried = hub != region && !state.regions_tried.contains(hub);
-        let situation = Situation {
+        Situation {
             operation: self.operation,
             region,
             hub_has_more: !view.account.is_multi_write() && hub_is_untried,
@@ -161,10 +221,10 @@ impl<'a, C: PipelineContext> Execution<'a, C> {
             other_regions: routing::count_untried(region, &wanted, view.account),
             partition_failover: view.account.has_partition_failover() && !view.account.is_multi_write(),
             state,
+            no_response,
             policy: &self.settings.retry,
             random: self.context.random(),
-        };
-        evaluate(outcome, &situation)
+        }
     }
 
     fn route_request<'b>(&self, view: &AttemptView<'b>, state: &'b RetryState) -> RouteRequest<'b>
@@ -172,7 +232,7 @@ impl<'a, C: PipelineContext> Execution<'a, C> {
         'a: 'b,
     {
         RouteRequest {
-            is_read: self.operation.is_read_only(),
+            access: self.operation.access(),
             partition: view.location.and_then(|location| location.partition.as_ref()),
             excluded: &self.settings.regions.excluded,
             already_tried: &state.regions_tried,

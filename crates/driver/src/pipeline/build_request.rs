@@ -3,7 +3,7 @@
 //! Cost: one list of headers, and a copy of each value that is not known beforehand.
 
 use crate::diagnostics::ExecutionContext;
-use crate::gateway::GatewayRequest;
+use crate::gateway::{AttemptProgress, GatewayRequest};
 use crate::transport::HeaderList;
 use std::time::Instant;
 
@@ -34,14 +34,23 @@ pub(crate) struct RequestBuilder<'a> {
 }
 
 impl<'a> RequestBuilder<'a> {
-    /// The request to one endpoint.
-    pub(crate) fn request(&self, endpoint: &'a Endpoint, context: ExecutionContext) -> GatewayRequest<'a> {
+    /// The request to one endpoint, which records its progress.
+    pub(crate) fn request<'b>(
+        &self,
+        endpoint: &'b Endpoint,
+        context: ExecutionContext,
+        progress: &'b AttemptProgress,
+    ) -> GatewayRequest<'b>
+    where
+        'a: 'b,
+    {
         GatewayRequest {
             operation: self.operation,
             endpoint,
             headers: self.headers(),
             context,
             deadline: self.deadline,
+            progress: Some(progress),
         }
     }
 
@@ -181,7 +190,8 @@ mod tests {
         let settings = OperationSettings::default();
         let deadline = Clock::machine().now();
         let parts = RequestBuilder { operation, settings: &settings, location, account: &account, deadline };
-        let request = parts.request(account.hub(), ExecutionContext::Initial);
+        let progress = AttemptProgress::default();
+        let request = parts.request(account.hub(), ExecutionContext::Initial, &progress);
         assert_eq!(request.endpoint.url().as_str(), "http://a.example/");
         let pairs = request.headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
         let mut pairs: Vec<_> = pairs.collect();
@@ -316,7 +326,8 @@ mod tests {
             account: &account,
             deadline,
         };
-        let headers = parts.request(account.hub(), ExecutionContext::Initial).headers;
+        let progress = AttemptProgress::default();
+        let headers = parts.request(account.hub(), ExecutionContext::Initial, &progress).headers;
         let value = |name| headers.get(name);
         assert_eq!(value(names::READ_CONSISTENCY_STRATEGY), Some("LatestCommitted"));
         assert_eq!(value(names::SESSION_TOKEN), None);

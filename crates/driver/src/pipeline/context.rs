@@ -12,7 +12,7 @@ use crate::gateway::{GatewayRequest, GatewayResult};
 use crate::hedging::HedgingBudget;
 use crate::operation::Operation;
 use crate::options::OperationSettings;
-use crate::routing::{AccountState, PartitionState, StateCell};
+use crate::routing::{AccountState, Endpoint, PartitionState, StateCell};
 
 /// State, time and metadata that the pipeline uses. The driver implements it; in tests, a script does.
 pub(crate) trait PipelineContext: Send + Sync {
@@ -37,6 +37,9 @@ pub(crate) trait PipelineContext: Send + Sync {
         request: GatewayRequest<'_>,
         settings: &OperationSettings,
     ) -> impl Future<Output = GatewayResult> + Send;
+
+    /// Whether an endpoint responds to anything before `until`: asked while an attempt there has had no response.
+    fn probe(&self, endpoint: &Endpoint, until: Instant) -> impl Future<Output = bool> + Send;
 
     /// Finds the container and partition of an operation on data, nearly always in a cache. None for metadata.
     fn locate(

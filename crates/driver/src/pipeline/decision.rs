@@ -1,10 +1,10 @@
 //! What an evaluation decides: the next step, and the changes that go with it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::retry_state::RetryState;
 use crate::operation::ContainerName;
-use crate::routing::{PartitionRegion, Region, Unavailable};
+use crate::routing::{PartitionFailure, PartitionRegion, Region, Unavailable};
 
 /// What follows an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,9 @@ pub(crate) enum Effect {
     /// The account's properties are read again, if that is not too often, and the next attempt waits for them.
     RefreshAccount,
     /// A failed read or write is counted for the partition in that region.
-    PartitionFailed(PartitionRegion, Access),
+    PartitionFailed(PartitionRegion, PartitionFailure),
+    /// The region gave no response to an attempt; once it has been silent for long enough, it counts as unavailable.
+    RegionSilent(Region, NoResponse),
     /// The region does not take this partition's writes: its breaker opens.
     PartitionTripped(PartitionRegion),
     /// The partition ranges of the container are read again.
@@ -58,13 +60,13 @@ pub(crate) enum Effect {
     ForgetContainer(ContainerName),
 }
 
-/// Whether a partition was read or written; failures of the two are counted separately.
+/// An attempt that got no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// The operation is a read.
-    Read,
-    /// The operation is a write.
-    Write,
+pub(crate) struct NoResponse {
+    /// When the attempt started.
+    pub(crate) started: Instant,
+    /// When the region last responded to anything.
+    pub(crate) last_response: Option<Instant>,
 }
 
 /// The decision about an attempt: the next step, the reason, and what to change.

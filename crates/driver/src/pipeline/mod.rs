@@ -3,7 +3,8 @@
 //! In: an operation and its settings. Out: one response or one error, before the deadline. [`execute`] is the
 //! loop: locate the partition, make an [`attempt`], [`evaluate`] its outcome, [`record`] it, apply the effects,
 //! and finish or continue. It holds no rules: where to send is `routing`, what a response means is [`evaluate`],
-//! when to send a second attempt is `hedging`, and what it needs of the driver is [`PipelineContext`].
+//! when to send a second attempt is `hedging`, what to do while a region is [`silence`], and what it needs of the
+//! driver is [`PipelineContext`].
 
 mod apply_effects;
 mod attempt;
@@ -15,11 +16,12 @@ mod evaluate;
 mod location;
 mod record;
 mod retry_state;
+mod silence;
 
 #[cfg(test)]
 mod tests;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub(crate) use self::context::PipelineContext;
 use self::decision::{Effect, Step};
@@ -63,24 +65,28 @@ pub(crate) async fn execute<C: PipelineContext>(
         let region = attempt.route.endpoint.region().clone();
         let decision = execution.evaluate(&attempt, &view, &state);
         let outcome = execution.record(attempt, &view, decision.reason);
-        let now = context.clock().now();
+        // What was learnt counts, whatever ends the operation.
+        apply_effects::apply_now(context, &decision.effects, location.as_ref());
         match decision.step {
             Step::Finish => {
-                execution.apply_final(decision.effects, location.as_ref()).await;
+                execution.refresh_partitions(&decision.effects, location.as_ref()).await;
                 return execution.finish(outcome, &region, &view);
             }
             Step::GiveUp(reason) => {
-                execution.apply_final(decision.effects, location.as_ref()).await;
+                execution.refresh_partitions(&decision.effects, location.as_ref()).await;
                 let error = error_mapping::given_up(reason, outcome, context.clock().time_of_day());
                 return Err(execution.with_diagnostics(error));
             }
-            Step::Retry { delay, .. } if after(now, delay) >= deadline => {
-                let undecided = state.maybe_applied && !operation.is_read_only();
-                let error = error_mapping::out_of_time(outcome, undecided, context.clock().time_of_day());
-                return Err(execution.with_diagnostics(error));
-            }
             Step::Retry { delay, state: next } => {
-                apply_effects::apply(context, decision.effects, location.as_ref(), deadline).await;
+                if !execution.is_too_late(delay) {
+                    apply_effects::refresh(context, &decision.effects, location.as_ref(), deadline).await;
+                }
+                // Refreshing takes time as well.
+                if execution.is_too_late(delay) {
+                    let undecided = next.maybe_applied && !operation.is_read_only();
+                    let error = error_mapping::out_of_time(outcome, undecided, context.clock().time_of_day());
+                    return Err(execution.with_diagnostics(error));
+                }
                 if !delay.is_zero() {
                     context.clock().sleep(delay).await;
                 }
@@ -117,12 +123,17 @@ struct AttemptView<'a> {
 }
 
 impl<C: PipelineContext> Execution<'_, C> {
-    /// Applies the effects of the last attempt. The account's properties are not read again: no further attempt
-    /// would use them, and the caller would wait for them.
-    async fn apply_final(&self, mut effects: Vec<Effect>, location: Option<&Location>) {
-        if !effects.is_empty() {
-            effects.retain(|effect| *effect != Effect::RefreshAccount);
-            apply_effects::apply(self.context, effects, location, self.deadline).await;
+    /// Whether an attempt after `delay` would start after the deadline.
+    fn is_too_late(&self, delay: Duration) -> bool {
+        after(self.context.clock().now(), delay) >= self.deadline
+    }
+
+    /// Reads partition ranges again after the last attempt, for the caller who divides its work anew. The account's
+    /// properties are not: no further attempt would use them, and the caller would wait for them.
+    async fn refresh_partitions(&self, effects: &[Effect], location: Option<&Location>) {
+        let is_partitions = |effect: &&Effect| matches!(effect, Effect::RefreshPartitions(_));
+        if let Some(effect) = effects.iter().find(is_partitions) {
+            apply_effects::refresh(self.context, std::slice::from_ref(effect), location, self.deadline).await;
         }
     }
 }

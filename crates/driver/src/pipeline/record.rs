@@ -1,17 +1,19 @@
 //! The record of an operation: attempts into diagnostics, session tokens into the session, and the response.
 
 use protocol::headers as names;
+use protocol::partition_range::RangeId;
 use protocol::status::{Status, SubStatus};
 
 use super::attempt::{AttemptResult, RaceEntry};
 use super::context::PipelineContext;
 use super::location::Location;
 use super::{AttemptView, Execution};
+use crate::diagnostics::{ExecutionContext, SentTo};
 use crate::error::{Error, Result};
 use crate::gateway::{GatewayOutcome, GatewayResult};
 use crate::hedging::winner::RaceAttempt;
 use crate::response::Response;
-use crate::routing::{PartitionRegion, Region};
+use crate::routing::{PartitionRegion, Region, Route};
 use crate::transport::TransportResponse;
 
 impl<C: PipelineContext> Execution<'_, C> {
@@ -24,27 +26,26 @@ impl<C: PipelineContext> Execution<'_, C> {
     ) -> GatewayOutcome {
         let range = view.location.and_then(Location::range);
         if let Some(RaceEntry { context, route, attempt, started }) = attempt.other {
+            let sent_to = sent_to(context, &route, range);
             match attempt {
                 RaceAttempt::Finished(result) => {
                     for record in result.earlier.into_iter().chain(result.last) {
-                        let reason = "the other attempt counts";
-                        self.recorder.sent(context, &route.endpoint, range, record, reason);
+                        self.recorder.sent(sent_to, record, "the other attempt counts");
                     }
                 }
                 RaceAttempt::Abandoned => {
-                    let now = self.context.clock().now();
-                    self.recorder.abandoned(context, &route.endpoint, range, started, now);
+                    self.recorder.abandoned(sent_to, started, self.context.clock().now());
                 }
                 RaceAttempt::NotStarted => {}
             }
         }
-        let (context, endpoint) = (attempt.context, &attempt.route.endpoint);
+        let sent_to = sent_to(attempt.context, &attempt.route, range);
         let GatewayResult { outcome, last, earlier } = attempt.result;
         for record in earlier {
-            self.recorder.sent(context, endpoint, range, record, "again in the same region");
+            self.recorder.sent(sent_to, record, "again in the same region");
         }
         if let Some(record) = last {
-            self.recorder.sent(context, endpoint, range, record, reason);
+            self.recorder.sent(sent_to, record, reason);
         }
         if let (Some(location), Some(response)) = (view.location, session_response(&outcome))
             && let Some(token) = response.headers.get(names::SESSION_TOKEN)
@@ -69,7 +70,7 @@ impl<C: PipelineContext> Execution<'_, C> {
         if !view.partitions.is_empty()
             && let Some(partition) = view.location.and_then(|location| location.partition.clone())
         {
-            let key = PartitionRegion { partition, region: region.clone() };
+            let key = PartitionRegion { partition, region: region.clone(), access: self.operation.access() };
             if view.partitions.remembers(&key) {
                 self.context.partitions().update(|partitions| partitions.record_success(&key));
             }
@@ -83,6 +84,10 @@ impl<C: PipelineContext> Execution<'_, C> {
         let now = self.context.clock().now();
         error.about(self.operation.target().link()).with_diagnostics(self.recorder.finish(now))
     }
+}
+
+fn sent_to(context: ExecutionContext, route: &Route, range: Option<RangeId>) -> SentTo<'_> {
+    SentTo { context, endpoint: &route.endpoint, range, diversion: route.diversion.as_ref() }
 }
 
 /// The response, if its session token counts: a success, or an error about the state of the item, which shows

@@ -14,6 +14,8 @@ use protocol::headers as names;
 use protocol::partition::PartitionKey;
 use protocol::status::Status;
 
+mod silent_regions;
+
 use super::*;
 use crate::cache::{Container, ContainerDefinition};
 use crate::clock::{Clock, ManualTime};
@@ -23,8 +25,8 @@ use crate::gateway::{GatewayOutcome, GatewayRequest, GatewayResult};
 use crate::hedging::HedgingBudget;
 use crate::operation::{ContainerName, OperationKind, Precondition, Target};
 use crate::options::{CircuitBreakerConfig, DriverSettings, OperationOptions, TimeoutOptions};
-use crate::routing::StateCell;
 use crate::routing::test_accounts::{account, properties};
+use crate::routing::{Endpoint, StateCell};
 use crate::transport::TransportResponse;
 
 const MS: Duration = Duration::from_millis(1);
@@ -38,6 +40,10 @@ enum Reply {
     Lost(Sent),
     /// Is never metadata_calls, because the credential gives no token.
     NoToken,
+    /// Never responds.
+    Silent,
+    /// Responds with 429 at once, and the attempt waits as it is told.
+    Throttled,
 }
 
 /// A region's behaviour: replies one after another, the last one for ever, each after a while.
@@ -60,6 +66,8 @@ struct Fixture {
     metadata_calls: Mutex<Vec<&'static str>>,
     /// The write region an account that is metadata_calls again names.
     new_hub: Option<&'static str>,
+    /// How long it takes to read the account again.
+    refresh_takes: Duration,
     container: Arc<Container>,
 }
 
@@ -81,6 +89,7 @@ impl Fixture {
             sent: Mutex::default(),
             metadata_calls: Mutex::default(),
             new_hub: None,
+            refresh_takes: Duration::ZERO,
             container: Arc::new(Container::new(ContainerName::new("d", "c"), definition)),
         }
     }
@@ -146,13 +155,23 @@ impl PipelineContext for Fixture {
         &self.budget
     }
 
-    async fn send(&self, request: GatewayRequest<'_>, _: &OperationSettings) -> GatewayResult {
+    async fn send(&self, request: GatewayRequest<'_>, settings: &OperationSettings) -> GatewayResult {
         let region = request.endpoint.region().as_str().to_owned();
         self.sent.lock().expect("unpoisoned").push((region.clone(), request.context));
         let (after, reply) = self.reply(&region);
         let started = self.clock.now();
+        request.progress.expect("the pipeline asks").requested();
+        let timeout = settings.timeouts.attempt;
+        let after = if let Reply::Silent | Reply::Throttled = reply { timeout } else { after };
+        if let Reply::Throttled = reply {
+            request.progress.expect("the pipeline asks").responded();
+        }
         let until = (started + after).min(request.deadline);
         self.clock.sleep_until(until).await;
+        if let (Reply::Response(..), true) = (reply, started + after <= request.deadline) {
+            request.endpoint.last_response().record(self.clock.now());
+            request.progress.expect("the pipeline asks").responded();
+        }
         let outcome = match reply {
             _ if started + after > request.deadline => GatewayOutcome::DeadlineExceeded { sent: Sent::Sent },
             Reply::Response(status, sub_status) => {
@@ -171,6 +190,10 @@ impl PipelineContext for Fixture {
                     azure_core::Error::with_message(azure_core::error::ErrorKind::Io, "connection reset");
                 GatewayOutcome::NoResponse { error, sent }
             }
+            Reply::Silent | Reply::Throttled => {
+                let error = azure_core::Error::with_message(azure_core::error::ErrorKind::Io, "no response");
+                GatewayOutcome::NoResponse { error, sent: Sent::Sent }
+            }
             Reply::NoToken => {
                 let error =
                     azure_core::Error::with_message(azure_core::error::ErrorKind::Credential, "no token");
@@ -180,7 +203,12 @@ impl PipelineContext for Fixture {
         let record = SendRecord {
             started,
             took: after,
-            status: None,
+            status: match outcome {
+                GatewayOutcome::Success(ref response) | GatewayOutcome::ServiceError(ref response) => {
+                    Some((response.status, response.sub_status))
+                }
+                GatewayOutcome::NoResponse { .. } | GatewayOutcome::DeadlineExceeded { .. } => None,
+            },
             charge: 1.0,
             sent: Sent::Sent,
             shard: None,
@@ -188,6 +216,20 @@ impl PipelineContext for Fixture {
             exchange: RequestTrace::started(),
         };
         GatewayResult { outcome, last: Some(record), earlier: Vec::new() }
+    }
+
+    async fn probe(&self, endpoint: &Endpoint, until: Instant) -> bool {
+        self.metadata_calls.lock().expect("unpoisoned").push("probe");
+        let is_silent = self
+            .scripts
+            .lock()
+            .expect("unpoisoned")
+            .get(endpoint.region().as_str())
+            .is_none_or(|script| matches!(script.replies.front(), Some(Reply::Silent)));
+        if is_silent {
+            self.clock.sleep_until(until).await;
+        }
+        !is_silent
     }
 
     async fn locate(&self, operation: &Operation, _: Instant) -> Result<Option<Location>> {
@@ -201,7 +243,8 @@ impl PipelineContext for Fixture {
         Ok(operation.target().container_name().map(|_| location))
     }
 
-    async fn refresh_account(&self, _: Instant) {
+    async fn refresh_account(&self, deadline: Instant) {
+        self.clock.sleep_until(deadline.min(self.clock.after(self.refresh_takes))).await;
         self.metadata_calls.lock().expect("unpoisoned").push("account");
         if let Some(hub) = self.new_hub {
             self.account

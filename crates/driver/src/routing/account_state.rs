@@ -12,6 +12,7 @@ use protocol::account::{AccountProperties, ConsistencyLevel, Location};
 
 use super::endpoint::Endpoint;
 use super::gateway2::Gateway2;
+use super::silence::{ProbeRole, Silence};
 use crate::region::Region;
 
 /// How long a region that could not be reached is left alone before it is tried again.
@@ -29,7 +30,10 @@ pub enum Unavailable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mark {
     what: Unavailable,
-    since: Instant,
+    /// When the region last failed, or a probe of it did.
+    last_failure: Instant,
+    /// When it was last probed, or marked. Failures of requests that are still in flight put no probe off.
+    probed_at: Instant,
 }
 
 /// A snapshot of the account: replaced as a whole, never changed in place.
@@ -49,6 +53,8 @@ pub struct AccountState {
     hedging_forbidden: bool,
     consistency: ConsistencyLevel,
     unavailable: HashMap<Region, Mark>,
+    /// Regions that have not responded to the last attempts.
+    silences: HashMap<Region, Silence>,
     /// Recognised, and not used.
     gateway2: Arc<Gateway2>,
 }
@@ -67,6 +73,7 @@ impl AccountState {
             hedging_forbidden: false,
             consistency: ConsistencyLevel::Session,
             unavailable: HashMap::new(),
+            silences: HashMap::new(),
             gateway2: Arc::default(),
         }
     }
@@ -98,6 +105,7 @@ impl AccountState {
             hedging_forbidden: properties.disable_cross_regional_hedging,
             consistency: properties.user_consistency_policy.default_consistency_level,
             unavailable: self.unavailable.clone(),
+            silences: self.silences.clone(),
             gateway2: Arc::new(Gateway2::of(properties)),
         }
     }
@@ -120,12 +128,59 @@ impl AccountState {
     #[must_use]
     pub fn mark_unavailable(&self, region: &Region, what: Unavailable, now: Instant) -> AccountState {
         let mut next = self.clone();
-        let mark = next.unavailable.entry(region.clone()).or_insert(Mark { what, since: now });
+        next.silences.remove(region);
+        let new = Mark { what, last_failure: now, probed_at: now };
+        let mark = next.unavailable.entry(region.clone()).or_insert(new);
         // A region that is unavailable for everything stays so when it also rejects writes.
         if what == Unavailable::All {
             mark.what = Unavailable::All;
         }
-        mark.since = now;
+        mark.last_failure = now;
+        next
+    }
+
+    /// The state after an attempt in a region that started at `started` ended without a response. A region that has
+    /// been silent for long enough becomes unavailable.
+    #[must_use]
+    pub(crate) fn record_no_response(
+        &self,
+        region: &Region,
+        started: Instant,
+        last_response: Option<Instant>,
+        now: Instant,
+    ) -> AccountState {
+        let known = self.silences.get(region).copied();
+        match Silence::after_attempt(known, started, last_response) {
+            Some(silence) if silence.is_outage(now) => self.mark_unavailable(region, Unavailable::All, now),
+            silence => self.with_silence(region, silence),
+        }
+    }
+
+    /// Whether the last attempt in a region got no response although it was waited for.
+    pub fn is_silent(&self, region: &Region) -> bool {
+        self.silences.contains_key(region)
+    }
+
+    /// Decides who probes a region that an attempt, started at `started`, has had no response from.
+    pub(crate) fn begin_probe(
+        &self,
+        region: &Region,
+        started: Instant,
+        last_response: Option<Instant>,
+        now: Instant,
+        time: Duration,
+    ) -> (AccountState, ProbeRole) {
+        let known = self.silences.get(region).copied();
+        let (silence, role) = Silence::probing(known, started, last_response, now, time);
+        (self.with_silence(region, Some(silence)), role)
+    }
+
+    fn with_silence(&self, region: &Region, silence: Option<Silence>) -> AccountState {
+        let mut next = self.clone();
+        match silence {
+            Some(silence) => next.silences.insert(region.clone(), silence),
+            None => next.silences.remove(region),
+        };
         next
     }
 
@@ -134,30 +189,52 @@ impl AccountState {
     pub fn mark_available(&self, region: &Region) -> AccountState {
         let mut next = self.clone();
         next.unavailable.remove(region);
+        next.silences.remove(region);
         next
     }
 
-    /// The state without the marks that are older than `age`: those regions are tried again.
+    /// The state after a probe of an unavailable region has failed: what was learnt stays learnt, however long
+    /// the outage lasts.
+    #[must_use]
+    pub(crate) fn probe_failed(&self, region: &Region, now: Instant) -> AccountState {
+        let mut next = self.clone();
+        if let Some(mark) = next.unavailable.get_mut(region) {
+            (mark.last_failure, mark.probed_at) = (now, now);
+        }
+        next
+    }
+
+    /// The state without the marks of regions that have not failed for `age`: those regions are tried again.
     #[must_use]
     pub fn expire(&self, now: Instant, age: Duration) -> AccountState {
         let mut next = self.clone();
-        next.unavailable.retain(|_, mark| now.saturating_duration_since(mark.since) < age);
+        next.unavailable.retain(|_, mark| now.saturating_duration_since(mark.last_failure) < age);
         next
     }
 
     /// Whether any mark is older than `age`, so that expiring would change something.
     pub fn has_expired(&self, now: Instant, age: Duration) -> bool {
-        self.unavailable.values().any(|mark| now.saturating_duration_since(mark.since) >= age)
+        self.unavailable.values().any(|mark| now.saturating_duration_since(mark.last_failure) >= age)
     }
 
-    /// The endpoints of regions that could not be reached and have been left alone for `age`.
+    /// Whether any region is marked unavailable.
+    pub(crate) fn has_unavailable(&self) -> bool {
+        !self.unavailable.is_empty()
+    }
+
+    /// The endpoints of regions that could not be reached and were not probed for `age`.
     pub fn unreachable_for(&self, now: Instant, age: Duration) -> Vec<Endpoint> {
         let is_due = |endpoint: &&Endpoint| {
             self.unavailable.get(endpoint.region()).is_some_and(|mark| {
-                mark.what == Unavailable::All && now.saturating_duration_since(mark.since) >= age
+                mark.what == Unavailable::All && now.saturating_duration_since(mark.probed_at) >= age
             })
         };
         if self.unavailable.is_empty() { Vec::new() } else { self.all().filter(is_due).cloned().collect() }
+    }
+
+    /// Which requests a region does not get; none if it is available.
+    pub(crate) fn unavailability(&self, region: &Region) -> Option<Unavailable> {
+        self.unavailable.get(region).map(|mark| mark.what)
     }
 
     /// Whether a region is known not to take reads, or writes.

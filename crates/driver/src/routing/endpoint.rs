@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use azure_core::http::Url;
 
+use super::last_response::LastResponse;
 use super::latencies::Latencies;
 use crate::region::{Region, normalized};
 
@@ -27,6 +28,7 @@ struct Parts {
     authority: String,
     kind: EndpointKind,
     latencies: Latencies,
+    last_response: LastResponse,
 }
 
 impl Endpoint {
@@ -45,7 +47,8 @@ impl Endpoint {
         let host = url.host_str().unwrap_or_default();
         let port = url.port_or_known_default().unwrap_or_default();
         let authority = format!("{host}:{port}");
-        Endpoint(Arc::new(Parts { region, url, authority, kind, latencies: Latencies::default() }))
+        let (latencies, last_response) = (Latencies::default(), LastResponse::default());
+        Endpoint(Arc::new(Parts { region, url, authority, kind, latencies, last_response }))
     }
 
     /// Where the service keeps the endpoint of one region of an account, by the account's own endpoint: the
@@ -83,6 +86,11 @@ impl Endpoint {
     /// How fast it has been lately.
     pub(crate) fn latencies(&self) -> &Latencies {
         &self.0.latencies
+    }
+
+    /// When it last responded to anything.
+    pub(crate) fn last_response(&self) -> &LastResponse {
+        &self.0.last_response
     }
 
     /// Whether it belongs to one region or to the account.

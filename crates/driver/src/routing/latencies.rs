@@ -1,7 +1,8 @@
 //! How fast an endpoint has responded recently, by kind of operation.
 //!
 //! Latencies are counted in buckets a quarter of a power of two wide, over the last one or two windows of
-//! time. Counting is a few atomic additions. It is no `hdrhistogram` because that needs a lock to record, and
+//! time. A percentile stays known until there are enough latencies for a new one: during an outage there are none,
+//! and forgetting would make every later operation wait longer before it is hedged. Counting is a few atomic additions. It is no `hdrhistogram` because that needs a lock to record, and
 //! every read records here.
 
 use std::sync::OnceLock;
@@ -28,6 +29,8 @@ pub(crate) struct Latencies {
 struct Windows {
     /// Which window is the current one, counted from the start.
     number: AtomicU32,
+    /// The bucket of the last 99th percentile that was known, and one; 0 for none.
+    last_p99: AtomicU32,
     current: [AtomicU32; BUCKETS],
     previous: [AtomicU32; BUCKETS],
 }
@@ -40,7 +43,7 @@ impl Latencies {
         windows.current[bucket(took)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The recent 99th percentile; none before enough is known.
+    /// The recent 99th percentile, or the last one that was known; none before enough is known.
     pub(crate) fn p99(&self, kind: OperationKind, now: Instant) -> Option<Duration> {
         let windows = self.kinds[kind as usize].get()?;
         windows.turn(self.window(now));
@@ -49,12 +52,18 @@ impl Latencies {
         };
         let total: u32 = (0..BUCKETS).map(count).sum();
         if total < SAMPLES_MIN {
-            return None;
+            let last = windows.last_p99.load(Ordering::Relaxed).checked_sub(1)?;
+            return Some(upper_bound(last as usize));
         }
         let mut above = total / 100;
         for index in (0..BUCKETS).rev() {
             let count = count(index);
             if count > above {
+                // Not stored again while it stays the same: other processors read this memory as well.
+                let marked = index as u32 + 1;
+                if windows.last_p99.load(Ordering::Relaxed) != marked {
+                    windows.last_p99.store(marked, Ordering::Relaxed);
+                }
                 return Some(upper_bound(index));
             }
             above -= count;
@@ -73,6 +82,7 @@ impl Default for Windows {
     fn default() -> Windows {
         Windows {
             number: AtomicU32::new(0),
+            last_p99: AtomicU32::new(0),
             current: [const { AtomicU32::new(0) }; BUCKETS],
             previous: [const { AtomicU32::new(0) }; BUCKETS],
         }
@@ -130,17 +140,24 @@ mod tests {
     }
 
     #[test]
-    fn a_few_samples_say_nothing_and_old_ones_are_forgotten() {
+    fn a_few_samples_say_nothing_and_a_percentile_outlives_an_outage() {
         let now = Clock::machine().now();
         let latencies = Latencies::default();
-        for _ in 0..SAMPLES_MIN - 1 {
-            latencies.record(OperationKind::Read, 10 * MS, now);
-        }
+        let record = |count, latency, now| {
+            (0..count).for_each(|_| latencies.record(OperationKind::Read, latency, now));
+        };
+        record(SAMPLES_MIN - 1, 10 * MS, now);
         assert_eq!(latencies.p99(OperationKind::Read, now), None);
-        latencies.record(OperationKind::Read, 10 * MS, now);
-        for (later, known) in [(Duration::ZERO, true), (WINDOW, true), (2 * WINDOW, false)] {
-            assert_eq!(latencies.p99(OperationKind::Read, now + later).is_some(), known, "{later:?}");
+        record(1, 10 * MS, now);
+        let known = latencies.p99(OperationKind::Read, now).expect("enough samples");
+        // Minutes without a response say nothing about how fast the region will be.
+        for windows in [1, 2, 10, 1000] {
+            let later = now + windows * WINDOW;
+            assert_eq!(latencies.p99(OperationKind::Read, later), Some(known), "{windows} windows later");
         }
+        let later = now + 1001 * WINDOW;
+        record(SAMPLES_MIN, 100 * MS, later);
+        assert!(latencies.p99(OperationKind::Read, later).expect("enough again") > 4 * known);
     }
 
     #[test]

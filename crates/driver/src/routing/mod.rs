@@ -7,25 +7,31 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod account_state;
+mod breaker;
+mod diversion;
 mod endpoint;
 mod gateway2;
+mod last_response;
 mod latencies;
 mod partition_map;
 mod partition_state;
 pub(crate) mod refresh;
+mod silence;
 mod state_cell;
 
 pub(crate) use account_state::UNAVAILABLE_FOR;
 pub use account_state::{AccountState, Unavailable};
+pub use breaker::{Breaker, BreakerState, PartitionFailure};
+pub use diversion::{Diversion, DiversionCause};
 pub use endpoint::{Endpoint, EndpointKind};
 pub use gateway2::Gateway2;
 pub use partition_map::{IncompleteMap, Partition, PartitionMap, Placement};
 pub(crate) use partition_state::failback_interval;
-pub use partition_state::{
-    Breaker, BreakerState, ContainerIdentity, PartitionId, PartitionRegion, PartitionState,
-};
+pub use partition_state::{ContainerIdentity, PartitionId, PartitionRegion, PartitionState};
+pub(crate) use silence::ProbeRole;
 pub(crate) use state_cell::StateCell;
 
+use crate::operation::Access;
 pub(crate) use crate::region::Region;
 
 #[cfg(test)]
@@ -36,8 +42,8 @@ pub(crate) use partition_state::tests as test_partitions;
 /// What a route is needed for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RouteRequest<'a> {
-    /// Whether the operation is a read.
-    pub is_read: bool,
+    /// Whether the operation is a read or a write.
+    pub access: Access,
     /// The partition of the operation, when it is about one.
     pub partition: Option<&'a PartitionId>,
     /// Regions that the caller excludes.
@@ -48,13 +54,20 @@ pub(crate) struct RouteRequest<'a> {
     pub prefer_hub: bool,
 }
 
+impl RouteRequest<'_> {
+    /// How many regions may serve the operation.
+    pub(crate) fn region_count(&self, account: &AccountState) -> usize {
+        candidates(self, account).iter().filter(|endpoint| !self.excluded.contains(endpoint.region())).count()
+    }
+}
+
 /// Where an attempt is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     /// The endpoint of the attempt.
     pub endpoint: Endpoint,
-    /// The region that would have been chosen if the breaker of the partition there were not open.
-    pub instead_of: Option<Region>,
+    /// The region that would have been chosen, and why it was not.
+    pub diversion: Option<Diversion>,
     /// Whether nothing speaks against the region: it is available, and this operation has not tried it.
     pub is_clean: bool,
 }
@@ -72,19 +85,20 @@ pub(crate) fn resolve(
     if wanted.prefer_hub {
         let hub = account.hub();
         if !wanted.excluded.contains(hub.region()) && !wanted.already_tried.contains(hub.region()) {
-            return Route { endpoint: hub.clone(), instead_of: None, is_clean: true };
+            return Route { endpoint: hub.clone(), diversion: None, is_clean: true };
         }
     }
     let mut best: Option<(&Endpoint, u8)> = None;
-    let mut avoided_for_partition = None;
+    let mut avoided = None;
     for endpoint in
         candidates(wanted, account).iter().filter(|endpoint| !wanted.excluded.contains(endpoint.region()))
     {
         let penalty = Penalty::of(endpoint, wanted, account, partitions);
-        if penalty.breaker_open && avoided_for_partition.is_none() && best.is_none() {
-            avoided_for_partition = Some(endpoint.region());
-        }
         let weight = penalty.weight();
+        // What this operation has tried itself is a retry, which its record shows anyway.
+        if avoided.is_none() && best.is_none() && weight > 0 && !penalty.already_tried {
+            avoided = Some(endpoint.region());
+        }
         if best.is_none_or(|(_, least)| weight < least) {
             best = Some((endpoint, weight));
         }
@@ -93,8 +107,10 @@ pub(crate) fn resolve(
         }
     }
     let (endpoint, weight) = best.unwrap_or((account.hub(), 0));
-    let instead_of = avoided_for_partition.filter(|region| *region != endpoint.region()).cloned();
-    Route { endpoint: endpoint.clone(), instead_of, is_clean: weight == 0 }
+    let diversion = avoided
+        .filter(|region| *region != endpoint.region())
+        .and_then(|region| Diversion::from(region, wanted, account, partitions));
+    Route { endpoint: endpoint.clone(), diversion, is_clean: weight == 0 }
 }
 
 /// Chooses another region than `route`'s for a hedged attempt: one without any penalty, or none.
@@ -111,9 +127,12 @@ pub(crate) fn resolve_second(
             && Penalty::of(endpoint, wanted, account, partitions).weight() == 0
     };
     // Writes are hedged only where several regions take them, so the failover list is not used.
-    let endpoints = if wanted.is_read { account.reads() } else { account.writes() };
+    let endpoints = match wanted.access {
+        Access::Read => account.reads(),
+        Access::Write => account.writes(),
+    };
     let endpoint = endpoints.iter().find(suitable)?;
-    Some(Route { endpoint: endpoint.clone(), instead_of: None, is_clean: true })
+    Some(Route { endpoint: endpoint.clone(), diversion: None, is_clean: true })
 }
 
 /// How many regions besides `current` this operation has not tried yet.
@@ -126,7 +145,7 @@ pub(crate) fn count_untried(current: &Region, wanted: &RouteRequest<'_>, account
 }
 
 fn candidates<'a>(wanted: &RouteRequest<'_>, account: &'a AccountState) -> &'a [Endpoint] {
-    if wanted.is_read {
+    if wanted.access == Access::Read {
         account.reads()
     } else if account.has_partition_failover() && wanted.partition.is_some() {
         account.failover_writes()
@@ -152,8 +171,10 @@ impl Penalty {
         let region = endpoint.region();
         Penalty {
             already_tried: wanted.already_tried.contains(region),
-            unavailable: account.is_unavailable(region, wanted.is_read),
-            breaker_open: wanted.partition.is_some_and(|partition| partitions.is_open(partition, region)),
+            unavailable: account.is_unavailable(region, wanted.access == Access::Read),
+            breaker_open: wanted
+                .partition
+                .is_some_and(|partition| partitions.is_open(partition, region, wanted.access)),
         }
     }
 
@@ -178,6 +199,10 @@ mod tests {
 
     fn partition() -> PartitionId {
         super::partition_state::tests::partition(3)
+    }
+
+    fn access(write: bool) -> Access {
+        if write { Access::Write } else { Access::Read }
     }
 
     fn healthy() -> PartitionState {
@@ -253,10 +278,11 @@ mod tests {
             }
             let mut partitions = healthy();
             for region in regions(row.open) {
-                partitions = partitions.trip(&PartitionRegion { partition: partition(), region }, now);
+                let key = PartitionRegion { partition: partition(), region, access: access(row.write) };
+                partitions = partitions.trip(&key, now);
             }
             let wanted = RouteRequest {
-                is_read: !row.write,
+                access: access(row.write),
                 partition: Some(&partition()),
                 excluded: &regions(row.excluded),
                 already_tried: &regions(row.already_tried),
@@ -268,20 +294,47 @@ mod tests {
     }
 
     #[test]
-    fn a_route_names_the_region_it_avoids_for_a_partition() {
-        let account = account(&["A"], &["A", "B"]);
-        let key = PartitionRegion { partition: partition(), region: Region::new("A") };
-        let partitions = healthy().trip(&key, Clock::machine().now());
+    fn a_route_names_the_region_it_avoids_and_why() {
+        let now = Clock::machine().now();
+        let known = account(&["A"], &["A", "B"]);
+        let key = PartitionRegion { partition: partition(), region: Region::new("A"), access: Access::Read };
+        let tripped = healthy().trip(&key, now);
+        let down = known.mark_unavailable(&Region::new("A"), Unavailable::All, now);
         let other = PartitionId { range: RangeId(4), ..partition() };
-        for (partition, instead_of) in [(&partition(), Some(Region::new("A"))), (&other, None)] {
+        for (account, partition, already_tried, cause) in [
+            (&known, &partition(), &[][..], Some("the breaker of its reads is open after 0 failures")),
+            (&known, &other, &[], None),
+            (&known, &partition(), &["A"], None),
+            (&down, &other, &[], Some("the region is unavailable")),
+        ] {
             let wanted = RouteRequest {
-                is_read: true,
+                access: Access::Read,
                 partition: Some(partition),
+                excluded: &[],
+                already_tried: &regions(already_tried),
+                prefer_hub: false,
+            };
+            let diversion = resolve(&wanted, account, &tripped).diversion;
+            assert_eq!(diversion.as_ref().map(|diversion| diversion.cause.to_string()).as_deref(), cause);
+            assert!(diversion.is_none_or(|diversion| diversion.region == Region::new("A")));
+        }
+    }
+
+    #[test]
+    fn a_breaker_of_writes_lets_reads_through() {
+        let account = account(&["A", "B"], &["A", "B"]);
+        let key = PartitionRegion { partition: partition(), region: Region::new("A"), access: Access::Write };
+        let tripped = healthy().trip(&key, Clock::machine().now());
+        for (access, region) in [(Access::Read, "A"), (Access::Write, "B")] {
+            let wanted = RouteRequest {
+                access,
+                partition: Some(&partition()),
                 excluded: &[],
                 already_tried: &[],
                 prefer_hub: false,
             };
-            assert_eq!(resolve(&wanted, &account, &partitions).instead_of, instead_of);
+            let route = resolve(&wanted, &account, &tripped);
+            assert_eq!(route.endpoint.region(), &Region::new(region), "{access:?}");
         }
     }
 
@@ -302,7 +355,7 @@ mod tests {
             }
             let excluded = regions(excluded);
             let wanted = RouteRequest {
-                is_read: !write,
+                access: access(write),
                 partition: None,
                 excluded: &excluded,
                 already_tried: &[],
@@ -317,15 +370,15 @@ mod tests {
     #[test]
     fn untried_regions_are_counted() {
         let account = account(&["A"], &["A", "B", "C"]);
-        for (is_read, already_tried, excluded, expected) in [
-            (true, &[][..], &[][..], 2),
-            (true, &["B"], &[], 1),
-            (true, &["B"], &["C"], 0),
-            (false, &[], &[], 0),
+        for (access, already_tried, excluded, expected) in [
+            (Access::Read, &[][..], &[][..], 2),
+            (Access::Read, &["B"], &[], 1),
+            (Access::Read, &["B"], &["C"], 0),
+            (Access::Write, &[], &[], 0),
         ] {
             let (already_tried, excluded) = (regions(already_tried), regions(excluded));
             let wanted = RouteRequest {
-                is_read,
+                access,
                 partition: None,
                 excluded: &excluded,
                 already_tried: &already_tried,

@@ -1,8 +1,9 @@
-//! A circuit breaker per partition and region.
+//! The circuit breakers of partitions: one for each partition, region and kind of access.
 //!
 //! A partition that keeps failing in one region is served by others (*open*), is probed there after a
-//! while (a *probe*), and when that goes well gets its traffic back on trial (*half open*): the first success
-//! closes the breaker, the first failure opens it again. Pure: snapshots and `now` in, the next snapshot out.
+//! while, and when that goes well gets its traffic back on trial (*half open*): the first success closes the
+//! breaker, the first failure opens it again. What a failure does to a breaker is `breaker`. Pure: snapshots and
+//! `now` in, the next snapshot out.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +11,8 @@ use std::time::{Duration, Instant};
 use imbl::HashMap;
 use protocol::partition_range::RangeId;
 
-use crate::operation::ContainerName;
+use super::breaker::{Breaker, BreakerState, PartitionFailure};
+use crate::operation::{Access, ContainerName};
 use crate::options::CircuitBreakerConfig;
 use crate::region::Region;
 
@@ -32,45 +34,18 @@ pub struct PartitionId {
     pub range: RangeId,
 }
 
-/// A partition in one region: what a breaker watches.
+/// The reads or the writes of a partition in one region: what a breaker watches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PartitionRegion {
     /// The physical partition that is watched.
     pub partition: PartitionId,
     /// The region where it is watched.
     pub region: Region,
+    /// Whether its reads or its writes are watched.
+    pub access: Access,
 }
 
-/// How a partition stands in a region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BreakerState {
-    /// Traffic flows; failures are counted.
-    Closed,
-    /// Requests for the partition go to other regions.
-    Open {
-        /// When the breaker opened.
-        since: Instant,
-        /// When it was last looked at, or opened.
-        probed_at: Instant,
-    },
-    /// Traffic flows on trial.
-    HalfOpen,
-}
-
-/// What is known of one partition in one region. Breakers without anything to remember are not kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Breaker {
-    /// Reads that failed, one after the other.
-    pub failed_reads: u32,
-    /// Writes that failed, one after the other.
-    pub failed_writes: u32,
-    /// When the last of them did.
-    pub last_failure: Instant,
-    /// The state of the breaker.
-    pub state: BreakerState,
-}
-
-/// At most this many partitions are watched; more failures than that are a region's, not a partition's.
+/// At most this many breakers are kept; more failures than that are a region's, not a partition's.
 const BREAKERS_MAX: usize = 16_384;
 
 /// A snapshot of all breakers. Cloning is cheap; a change costs the logarithm of their number.
@@ -91,13 +66,23 @@ impl PartitionState {
         self.breakers.is_empty()
     }
 
-    /// Whether the breaker of the partition in the region is open.
-    pub fn is_open(&self, partition: &PartitionId, region: &Region) -> bool {
+    /// Whether requests of this kind for the partition avoid the region.
+    pub fn is_open(&self, partition: &PartitionId, region: &Region, access: Access) -> bool {
+        self.open_breaker(partition, region, access).is_some()
+    }
+
+    /// The breaker of the partition in the region, if it is open.
+    pub(crate) fn open_breaker(
+        &self,
+        partition: &PartitionId,
+        region: &Region,
+        access: Access,
+    ) -> Option<&Breaker> {
         if self.breakers.is_empty() {
-            return false;
+            return None;
         }
-        let key = PartitionRegion { partition: partition.clone(), region: region.clone() };
-        self.breakers.get(&key).is_some_and(|breaker| matches!(breaker.state, BreakerState::Open { .. }))
+        let key = PartitionRegion { partition: partition.clone(), region: region.clone(), access };
+        self.breakers.get(&key).filter(|breaker| breaker.is_open())
     }
 
     /// Every breaker that remembers something.
@@ -105,41 +90,31 @@ impl PartitionState {
         self.breakers.iter()
     }
 
-    /// The state after a request failed in a way that speaks against the partition in the region. Opens the
-    /// breaker once enough of a kind failed in a row, and at once while it was on trial.
+    /// The state after a request failed in a way that speaks against the partition in the region.
     #[must_use]
-    pub fn record_failure(&self, key: &PartitionRegion, is_read: bool, now: Instant) -> PartitionState {
+    pub fn record_failure(
+        &self,
+        key: &PartitionRegion,
+        failure: PartitionFailure,
+        now: Instant,
+    ) -> PartitionState {
         if !self.config.enabled {
             return self.clone();
         }
-        let mut breaker = self.breaker(key, now);
-        let failures = if is_read { &mut breaker.failed_reads } else { &mut breaker.failed_writes };
-        *failures = failures.saturating_add(1);
-        breaker.last_failure = now;
-        let enough = breaker.failed_reads >= self.config.read_failure_threshold.get()
-            || breaker.failed_writes >= self.config.write_failure_threshold.get();
-        breaker.state = match breaker.state {
-            BreakerState::Closed if !enough => BreakerState::Closed,
-            BreakerState::Closed | BreakerState::HalfOpen => {
-                BreakerState::Open { since: now, probed_at: now }
-            }
-            open @ BreakerState::Open { .. } => open,
+        let threshold = match key.access {
+            Access::Read => self.config.read_failure_threshold,
+            Access::Write => self.config.write_failure_threshold,
         };
-        self.with(key, breaker)
+        self.with(key, self.breaker(key, now).after_failure(failure, threshold.get(), now))
     }
 
     /// The state after a region said that the partition is not there for writes: opened without counting.
     #[must_use]
     pub fn trip(&self, key: &PartitionRegion, now: Instant) -> PartitionState {
-        let mut breaker = self.breaker(key, now);
-        breaker.last_failure = now;
-        if !matches!(breaker.state, BreakerState::Open { .. }) {
-            breaker.state = BreakerState::Open { since: now, probed_at: now };
-        }
-        self.with(key, breaker)
+        self.with(key, self.breaker(key, now).tripped(now))
     }
 
-    /// The state after a request succeeded: the partition is well in that region, whatever was before.
+    /// The state after a request succeeded: requests of this kind are served in that region, whatever was before.
     #[must_use]
     pub fn record_success(&self, key: &PartitionRegion) -> PartitionState {
         PartitionState { breakers: self.breakers.without(key), config: self.config }
@@ -150,16 +125,13 @@ impl PartitionState {
         !self.breakers.is_empty() && self.breakers.contains_key(key)
     }
 
-    /// Open breakers that were not looked at for the probe delay, and the state in which they just were. A
-    /// probe reads, so it is no help where only writes failed: those wait for [`PartitionState::sweep`].
+    /// Open breakers whose probe is due, and the state in which they were just probed.
     pub fn take_probes(&self, now: Instant) -> (PartitionState, Vec<PartitionRegion>) {
-        let delay = self.config.unavailability_probe_delay;
         let mut next = self.clone();
         let mut due = Vec::new();
         for (key, breaker) in &self.breakers {
-            if let BreakerState::Open { since, probed_at: looked } = breaker.state
-                && breaker.failed_reads > 0
-                && now.saturating_duration_since(looked) >= delay
+            if let BreakerState::Open { since, .. } = breaker.state
+                && breaker.probe_due(key.access, &self.config).is_some_and(|at| at <= now)
             {
                 due.push(key.clone());
                 let state = BreakerState::Open { since, probed_at: now };
@@ -173,7 +145,7 @@ impl PartitionState {
     #[must_use]
     pub fn probe_succeeded(&self, key: &PartitionRegion) -> PartitionState {
         match self.breakers.get(key) {
-            Some(breaker @ Breaker { state: BreakerState::Open { .. }, .. }) => {
+            Some(breaker) if breaker.is_open() => {
                 self.with(key, Breaker { state: BreakerState::HalfOpen, ..*breaker })
             }
             _ => self.clone(),
@@ -186,16 +158,13 @@ impl PartitionState {
     pub fn sweep(&self, now: Instant) -> PartitionState {
         let mut next = self.clone();
         for (key, breaker) in &self.breakers {
-            match breaker.state {
-                BreakerState::Closed | BreakerState::HalfOpen if self.is_forgotten(breaker, now) => {
-                    next.breakers.remove(key);
-                }
-                BreakerState::Open { since, .. }
-                    if now.saturating_duration_since(since) >= self.config.failback_interval =>
-                {
-                    next.breakers.insert(key.clone(), Breaker { state: BreakerState::HalfOpen, ..*breaker });
-                }
-                BreakerState::Closed | BreakerState::HalfOpen | BreakerState::Open { .. } => {}
+            if breaker.change_due(&self.config) > now {
+                continue;
+            }
+            if breaker.is_open() {
+                next.breakers.insert(key.clone(), Breaker { state: BreakerState::HalfOpen, ..*breaker });
+            } else {
+                next.breakers.remove(key);
             }
         }
         next
@@ -203,30 +172,23 @@ impl PartitionState {
 
     /// When something will be due for [`PartitionState::take_probes`] or [`PartitionState::sweep`].
     pub fn next_probe(&self) -> Option<Instant> {
-        let config = &self.config;
-        let due = |breaker: &Breaker| match breaker.state {
-            BreakerState::Closed | BreakerState::HalfOpen => {
-                breaker.last_failure + config.counter_reset_window
-            }
-            BreakerState::Open { since, probed_at: looked } if breaker.failed_reads > 0 => {
-                (since + config.failback_interval).min(looked + config.unavailability_probe_delay)
-            }
-            BreakerState::Open { since, .. } => since + config.failback_interval,
+        let due = |(key, breaker): (&PartitionRegion, &Breaker)| {
+            let change = breaker.change_due(&self.config);
+            breaker.probe_due(key.access, &self.config).map_or(change, |probe| probe.min(change))
         };
-        self.breakers.values().map(due).min()
-    }
-
-    fn is_forgotten(&self, breaker: &Breaker, now: Instant) -> bool {
-        now.saturating_duration_since(breaker.last_failure) >= self.config.counter_reset_window
+        self.breakers.iter().map(due).min()
     }
 
     /// The breaker as it counts now: with the counts of the window only.
     fn breaker(&self, key: &PartitionRegion, now: Instant) -> Breaker {
-        let fresh =
-            Breaker { failed_reads: 0, failed_writes: 0, last_failure: now, state: BreakerState::Closed };
+        let fresh = Breaker::closed(now);
         match self.breakers.get(key) {
             None => fresh,
-            Some(old) if self.is_forgotten(old, now) => Breaker { state: old.state, ..fresh },
+            Some(old)
+                if now.saturating_duration_since(old.last_failure) >= self.config.counter_reset_window =>
+            {
+                Breaker { state: old.state, ..fresh }
+            }
             Some(old) => *old,
         }
     }
@@ -251,8 +213,21 @@ pub(crate) mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn key(range: u32, region: &str) -> PartitionRegion {
-        PartitionRegion { partition: partition(range), region: Region::new(region) }
+    fn key(range: u32, region: &str, access: Access) -> PartitionRegion {
+        PartitionRegion { partition: partition(range), region: Region::new(region), access }
+    }
+
+    fn reads(range: u32, region: &str) -> PartitionRegion {
+        key(range, region, Access::Read)
+    }
+
+    fn writes(range: u32, region: &str) -> PartitionRegion {
+        key(range, region, Access::Write)
+    }
+
+    /// The state after one definite failure.
+    fn failed(state: &PartitionState, key: &PartitionRegion, now: Instant) -> PartitionState {
+        state.record_failure(key, PartitionFailure::Definite, now)
     }
 
     /// A partition of some container.
@@ -266,48 +241,51 @@ pub(crate) mod tests {
     }
 
     fn is_open(state: &PartitionState, key: &PartitionRegion) -> bool {
-        state.is_open(&key.partition, &key.region)
+        state.is_open(&key.partition, &key.region, key.access)
     }
 
     #[test]
     fn two_reads_or_five_writes_in_a_row_open_a_breaker() {
         let now = Clock::machine().now();
-        for (is_read, threshold) in [(true, 2), (false, 5)] {
+        for (access, threshold) in [(Access::Read, 2), (Access::Write, 5)] {
             let mut state = empty();
             for failure in 1..=threshold {
-                assert!(!is_open(&state, &key(0, "A")), "before failure {failure}");
-                state = state.record_failure(&key(0, "A"), is_read, now);
+                assert!(!is_open(&state, &key(0, "A", access)), "before failure {failure}");
+                state = failed(&state, &key(0, "A", access), now);
             }
-            assert!(is_open(&state, &key(0, "A")));
+            assert!(is_open(&state, &key(0, "A", access)));
             assert!(
-                !is_open(&state, &key(0, "B")) && !is_open(&state, &key(1, "A")),
+                !is_open(&state, &key(0, "B", access)) && !is_open(&state, &key(1, "A", access)),
                 "others are not concerned"
             );
         }
     }
 
     #[test]
-    fn reads_and_writes_are_counted_apart() {
+    fn reads_and_writes_have_breakers_of_their_own() {
         let now = Clock::machine().now();
-        let mut state = empty().record_failure(&key(0, "A"), true, now);
+        let mut state = failed(&empty(), &reads(0, "A"), now);
         for _ in 0..4 {
-            state = state.record_failure(&key(0, "A"), false, now);
+            state = failed(&state, &writes(0, "A"), now);
         }
-        assert!(!is_open(&state, &key(0, "A")));
+        // A read that succeeds says nothing about writes.
+        state = failed(&state.record_success(&reads(0, "A")), &writes(0, "A"), now);
+        assert!(is_open(&state, &writes(0, "A")));
+        assert!(!is_open(&state, &reads(0, "A")), "a partition that takes no writes may be read");
     }
 
     #[test]
     fn a_success_or_five_minutes_begin_the_count_anew() {
         let now = Clock::machine().now();
-        let once = empty().record_failure(&key(0, "A"), true, now);
-        let state = once.record_success(&key(0, "A"));
+        let once = failed(&empty(), &reads(0, "A"), now);
+        let state = once.record_success(&reads(0, "A"));
         assert!(state.is_empty());
-        assert!(!is_open(&state.record_failure(&key(0, "A"), true, now), &key(0, "A")));
+        assert!(!is_open(&failed(&state, &reads(0, "A"), now), &reads(0, "A")));
         let window = Duration::from_secs(300);
-        let just_before = once.record_failure(&key(0, "A"), true, now + window - SECOND);
-        assert!(is_open(&just_before, &key(0, "A")));
-        let after = once.record_failure(&key(0, "A"), true, now + window);
-        assert!(!is_open(&after, &key(0, "A")));
+        let just_before = failed(&once, &reads(0, "A"), now + window - SECOND);
+        assert!(is_open(&just_before, &reads(0, "A")));
+        let after = failed(&once, &reads(0, "A"), now + window);
+        assert!(!is_open(&after, &reads(0, "A")));
         assert!(once.sweep(now + window).is_empty());
         assert!(!once.sweep(now + window - SECOND).is_empty());
     }
@@ -315,15 +293,15 @@ pub(crate) mod tests {
     #[test]
     fn an_open_breaker_is_probed_after_five_seconds_and_not_twice_at_once() {
         let now = Clock::machine().now();
-        let open = empty().record_failure(&key(0, "A"), true, now).record_failure(&key(0, "A"), true, now);
+        let open = failed(&failed(&empty(), &reads(0, "A"), now), &reads(0, "A"), now);
         assert!(open.take_probes(now + 4 * SECOND).1.is_empty());
         let (state, due) = open.take_probes(now + 5 * SECOND);
-        assert_eq!(due, [key(0, "A")]);
-        assert!(is_open(&state, &key(0, "A")), "a probe alone changes nothing");
+        assert_eq!(due, [reads(0, "A")]);
+        assert!(is_open(&state, &reads(0, "A")), "a probe alone changes nothing");
         assert!(state.take_probes(now + 9 * SECOND).1.is_empty());
         assert_eq!(state.take_probes(now + 10 * SECOND).1.len(), 1);
         assert_eq!(open.next_probe(), Some(now + 5 * SECOND));
-        let for_writes = empty().trip(&key(0, "A"), now);
+        let for_writes = empty().trip(&writes(0, "A"), now);
         assert!(for_writes.take_probes(now + 60 * SECOND).1.is_empty(), "a read says nothing about writes");
         assert_eq!(for_writes.next_probe(), Some(now + 300 * SECOND));
     }
@@ -331,27 +309,26 @@ pub(crate) mod tests {
     #[test]
     fn on_trial_the_first_success_closes_and_the_first_failure_opens() {
         let now = Clock::machine().now();
-        let trial = empty().trip(&key(0, "A"), now).probe_succeeded(&key(0, "A"));
-        assert!(!is_open(&trial, &key(0, "A")));
-        assert!(trial.record_success(&key(0, "A")).is_empty());
-        assert!(is_open(&trial.record_failure(&key(0, "A"), true, now), &key(0, "A")));
-        assert!(empty().probe_succeeded(&key(0, "A")).is_empty(), "what is not open needs no trial");
+        let trial = empty().trip(&reads(0, "A"), now).probe_succeeded(&reads(0, "A"));
+        assert!(!is_open(&trial, &reads(0, "A")));
+        assert!(trial.record_success(&reads(0, "A")).is_empty());
+        assert!(is_open(&failed(&trial, &reads(0, "A"), now), &reads(0, "A")));
+        assert!(empty().probe_succeeded(&reads(0, "A")).is_empty(), "what is not open needs no trial");
     }
 
     #[test]
     fn five_minutes_of_being_open_end_in_a_trial_without_a_probe() {
         let now = Clock::machine().now();
-        let open = empty().trip(&key(0, "A"), now);
-        assert!(is_open(&open.sweep(now + Duration::from_secs(299)), &key(0, "A")));
+        let open = empty().trip(&writes(0, "A"), now);
+        assert!(is_open(&open.sweep(now + Duration::from_secs(299)), &writes(0, "A")));
         let trial = open.sweep(now + Duration::from_secs(300));
-        assert!(!is_open(&trial, &key(0, "A")) && trial.remembers(&key(0, "A")));
+        assert!(!is_open(&trial, &writes(0, "A")) && trial.remembers(&writes(0, "A")));
     }
 
     #[test]
     fn a_breaker_that_is_switched_off_counts_nothing() {
         let config = CircuitBreakerConfig { enabled: false, ..CircuitBreakerConfig::default() };
-        let now = Clock::machine().now();
-        let state = PartitionState::new(config).record_failure(&key(0, "A"), true, now);
+        let state = failed(&PartitionState::new(config), &reads(0, "A"), Clock::machine().now());
         assert!(state.is_empty());
     }
 
@@ -360,12 +337,9 @@ pub(crate) mod tests {
         let now = Clock::machine().now();
         let mut state = empty();
         for range in 0..u32::try_from(BREAKERS_MAX).expect("small") + 10 {
-            state = state.record_failure(&key(range, "A"), true, now);
+            state = failed(&state, &reads(range, "A"), now);
         }
         assert_eq!(state.breakers().count(), BREAKERS_MAX);
-        assert!(
-            is_open(&state.record_failure(&key(0, "A"), true, now), &key(0, "A")),
-            "the watched stay watched"
-        );
+        assert!(is_open(&failed(&state, &reads(0, "A"), now), &reads(0, "A")), "the watched stay watched");
     }
 }

@@ -15,6 +15,7 @@ mod runtimes;
 mod secure;
 mod seeded;
 mod sessions;
+mod silent_regions;
 mod step_01_operations;
 mod step_02_regions;
 mod step_03_sessions_and_partitions;

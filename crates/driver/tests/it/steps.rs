@@ -153,7 +153,7 @@ const STEPS: &[Requirement] = &[
         "the threshold follows the recent 99th percentile, between 50 ms and 4 s",
         &[
             "driver/src/hedging/tests.rs: the_threshold_stays_within_its_bounds",
-            "driver/src/routing/latencies.rs: a_few_samples_say_nothing_and_old_ones_are_forgotten",
+            "driver/src/routing/latencies.rs: a_few_samples_say_nothing_and_a_percentile_outlives_an_outage",
             "driver/src/pipeline/tests.rs: the_threshold_follows_what_was_measured_and_not_what_was_abandoned",
         ],
     ),

@@ -153,7 +153,7 @@ impl Metrics {
         let mut all: HashMap<SeriesKey, SeriesSnapshot> =
             series.iter().map(|(key, series)| (key.clone(), series.snapshot())).collect();
         drop(series);
-        for (PartitionRegion { partition, region }, breaker) in partitions.breakers() {
+        for (PartitionRegion { partition, region, .. }, breaker) in partitions.breakers() {
             let state = match breaker.state {
                 BreakerState::Closed => continue,
                 BreakerState::Open { .. } => BreakerGauge::Open,
@@ -164,7 +164,11 @@ impl Metrics {
                 region: region.clone(),
                 range: Some(partition.range),
             };
-            all.entry(key).or_default().breaker = state;
+            // Of the breakers of reads and of writes, the one that is open counts.
+            let series = all.entry(key).or_default();
+            if series.breaker != BreakerGauge::Open {
+                series.breaker = state;
+            }
         }
         MetricsSnapshot {
             series: all.into_iter().collect(),
@@ -250,13 +254,14 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::diagnostics::Recorder;
+    use crate::operation::Access;
     use crate::options::CircuitBreakerConfig;
     use crate::routing::{ContainerIdentity, PartitionId};
 
     fn with_open_breaker(region: &str, range: u32, now: Instant) -> PartitionState {
         let container = ContainerIdentity { name: ContainerName::new("d", "c"), rid: "rid".to_owned() };
         let partition = PartitionId { container: Arc::new(container), range: RangeId(range) };
-        let key = PartitionRegion { partition, region: Region::new(region) };
+        let key = PartitionRegion { partition, region: Region::new(region), access: Access::Read };
         PartitionState::new(CircuitBreakerConfig::default()).trip(&key, now)
     }
 

@@ -23,12 +23,12 @@ use std::time::Duration;
 use perihelion_http::trace::Sent;
 use protocol::status::{Status, SubStatus};
 
-use super::decision::{Access, Decision, Effect, GiveUpReason};
+use super::decision::{Decision, Effect, GiveUpReason, NoResponse};
 use super::retry_state::{RetryCause, RetryState, backoff};
 use crate::gateway::GatewayOutcome;
 use crate::operation::Operation;
 use crate::options::RetryPolicy;
-use crate::routing::{PartitionId, PartitionRegion, Region};
+use crate::routing::{PartitionFailure, PartitionId, PartitionRegion, Region};
 use crate::transport::TransportResponse;
 
 /// The first wait after all regions were tried, or where there is only one.
@@ -53,6 +53,8 @@ pub(crate) struct Situation<'a> {
     pub(crate) partition_failover: bool,
     /// What was tried before this attempt.
     pub(crate) state: &'a RetryState,
+    /// How long the attempt was waited for, if that was long and nothing came back at all.
+    pub(crate) no_response: Option<NoResponse>,
     /// The limits of retries.
     pub(crate) policy: &'a RetryPolicy,
     /// A value in `0.0..1.0`, for the jitter of waits.
@@ -102,20 +104,38 @@ fn past_deadline(sent: Sent, situation: &Situation<'_>) -> Decision {
     let maybe_applied = situation.state.maybe_applied || sent != Sent::NotSent;
     let undecided = maybe_applied && !situation.operation.is_read_only();
     let error = if undecided { GiveUpReason::Undecided } else { GiveUpReason::Deadline };
-    Decision::give_up(error, "the deadline passed")
+    let mut decision = Decision::give_up(error, "the deadline passed");
+    decision.effects = match sent {
+        // Not even a connection: that is not about the partition.
+        Sent::NotSent => situation.region_silent().into_iter().collect(),
+        Sent::MaybeSent | Sent::Sent => situation.silence(),
+    };
+    decision
 }
 
 impl Situation<'_> {
     /// The partition in the region of the attempt.
     fn partition_here(&self) -> Option<PartitionRegion> {
         let partition = self.partition?.clone();
-        Some(PartitionRegion { partition, region: self.region.clone() })
+        Some(PartitionRegion { partition, region: self.region.clone(), access: self.operation.access() })
     }
 
     /// Counts a failure of the partition in this region.
     fn partition_failed(&self) -> Option<Effect> {
-        let access = if self.operation.is_read_only() { Access::Read } else { Access::Write };
-        Some(Effect::PartitionFailed(self.partition_here()?, access))
+        Some(Effect::PartitionFailed(self.partition_here()?, PartitionFailure::Definite))
+    }
+
+    /// Counts silence of the region: nothing came back from it to this attempt.
+    fn region_silent(&self) -> Option<Effect> {
+        Some(Effect::RegionSilent(self.region.clone(), self.no_response?))
+    }
+
+    /// What an attempt that was given up after a long silence says about its partition and its region.
+    pub(crate) fn silence(&self) -> Vec<Effect> {
+        let partition = self.no_response.zip(self.partition_here()).map(|(no_response, key)| {
+            Effect::PartitionFailed(key, PartitionFailure::Silent { since: no_response.started })
+        });
+        partition.into_iter().chain(self.region_silent()).collect()
     }
 
     /// Reads the account's properties again for a write that no other region takes: it waits for a failover.

@@ -7,7 +7,8 @@ use protocol::partition_range::RangeId;
 
 use super::super::decision::Step;
 use super::*;
-use crate::operation::{ContainerName, OperationKind, Precondition, Scope, Target};
+use crate::clock::Clock;
+use crate::operation::{Access, ContainerName, OperationKind, Precondition, Scope, Target};
 use crate::routing::Unavailable;
 
 const DOCUMENT: &str = include_str!("../../../../../docs/retries.md");
@@ -102,6 +103,7 @@ fn decide_with(
             other_regions: given.other_regions,
             partition_failover: given.partition_failover,
             state,
+            no_response: Some(NoResponse { started: Clock::machine().now(), last_response: None }),
             policy: &RetryPolicy::default(),
             random,
         },
@@ -126,8 +128,13 @@ fn effects_text(effects: &[Effect]) -> String {
         Effect::MarkUnavailable(_, Unavailable::All) => "region down",
         Effect::MarkUnavailable(_, Unavailable::Writes) => "region down for writes",
         Effect::RefreshAccount => "refreshes the account",
-        Effect::PartitionFailed(_, Access::Read) => "counts a failed read",
-        Effect::PartitionFailed(_, Access::Write) => "counts a failed write",
+        Effect::PartitionFailed(key, failure) => match (key.access, failure) {
+            (Access::Read, PartitionFailure::Definite) => "counts a failed read",
+            (Access::Read, PartitionFailure::Silent { .. }) => "counts a silent read",
+            (Access::Write, PartitionFailure::Definite) => "counts a failed write",
+            (Access::Write, PartitionFailure::Silent { .. }) => "counts a silent write",
+        },
+        Effect::RegionSilent(..) => "counts a silent region",
         Effect::PartitionTripped(_) => "opens the breaker",
         Effect::RefreshPartitions(_) => "refreshes partition ranges",
         Effect::ForgetContainer(_) => "forgets the container",
@@ -353,6 +360,7 @@ fn half_of_every_wait_is_random_and_the_limit_holds() {
                     other_regions: 0,
                     partition_failover: false,
                     state: &state,
+                    no_response: None,
                     policy: &RetryPolicy::default(),
                     random,
                 },
@@ -417,7 +425,7 @@ fn a_metadata_read_without_a_response_marks_the_region_unavailable() {
     for (operation, sent, changes) in [
         (&lists, Sent::NotSent, "region down"),
         (&lists, Sent::Sent, "region down"),
-        (&makes, Sent::Sent, "–"),
+        (&makes, Sent::Sent, "counts a silent region"),
     ] {
         let given = Circumstances { other_regions: 2, metadata: true, ..Circumstances::default() };
         let decision = decide(&no_response(sent), operation, &RetryState::default(), given);

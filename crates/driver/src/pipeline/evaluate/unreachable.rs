@@ -22,6 +22,8 @@ pub(super) fn evaluate(error: &azure_core::Error, sent: Sent, situation: &Situat
         }
         (_, Sent::NotSent) if is_invalid(error) => invalid_request(situation),
         (_, Sent::NotSent) => not_sent(situation),
+        // A response that cannot be read is one all the same.
+        (ErrorKind::DataConversion, _) => maybe_sent(&Situation { no_response: None, ..*situation }),
         (_, Sent::MaybeSent | Sent::Sent) => maybe_sent(situation),
     }
 }
@@ -69,7 +71,11 @@ fn maybe_sent(situation: &Situation<'_>) -> Decision {
         let next = state.counted(RetryCause::Failover).maybe_applied_if(is_write);
         situation.retry_in_next_region(next, reason)
     };
-    decision.with_some(situation.partition_failed().or_else(|| region_failed(situation)))
+    match (situation.partition_failed(), region_failed(situation)) {
+        (Some(partition), _) => decision.with(partition).with_some(situation.region_silent()),
+        (None, Some(region)) => decision.with(region),
+        (None, None) => decision.with_some(situation.region_silent()),
+    }
 }
 
 /// A read of metadata (a container, its partition ranges) that gets no response speaks against the region: no
