@@ -13,7 +13,7 @@ use crate::list::List;
 use crate::response::Response;
 use crate::serialize::to_body;
 use crate::throughput::with_throughput;
-use crate::{Result, Throughput};
+use crate::{OperationOptions, Result, Throughput};
 
 /// The client of a Cosmos DB account. Cheap to clone; clones share connections, caches and the state of the regions.
 #[derive(Clone, Debug)]
@@ -77,7 +77,7 @@ impl CosmosClient {
     /// it.
     pub async fn warm_up(&self, containers: &[&ContainerClient]) -> Result<()> {
         let names: Vec<_> = containers.iter().map(|container| container.name().clone()).collect();
-        self.driver.warm_up(&names).await
+        self.driver.warm_up(&names, &OperationOptions::new()).await
     }
 
     /// The driver of this client, for operations that the client has no typed method for.

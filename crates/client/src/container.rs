@@ -9,7 +9,7 @@ use crate::call::Call;
 use crate::response::Response;
 use crate::serialize::to_body;
 use crate::throughput::{read_throughput, replace_throughput};
-use crate::{FeedRange, Result, Throughput};
+use crate::{FeedRange, OperationOptions, Result, Throughput};
 
 /// The client of one container. Cheap to clone; keep one per container.
 #[derive(Clone, Debug)]
@@ -53,15 +53,16 @@ impl ContainerClient {
     /// The feed ranges of the container, one for each physical partition, for readers that share the work. A feed range
     /// stays valid when its partition splits.
     pub async fn feed_ranges(&self) -> Result<Vec<FeedRange>> {
-        let container = self.driver().container(&self.name).await?;
-        let partitions = self.driver().partitions(&container).await?;
+        let options = self.driver().fix_deadline(&OperationOptions::new())?;
+        let container = self.driver().container(&self.name, &options).await?;
+        let partitions = self.driver().partitions(&container, &options).await?;
         Ok(partitions.map().partitions().iter().map(|partition| partition.range.clone()).collect())
     }
 
     /// The session token of this client for all partitions of the container: a reader in another process that uses it
     /// sees at least what this client has seen. None until something was read or written.
     pub async fn session_token(&self) -> Result<Option<String>> {
-        let container = self.driver().container(&self.name).await?;
+        let container = self.driver().container(&self.name, &OperationOptions::new()).await?;
         Ok(container.session().token(SessionScope::Unknown))
     }
 

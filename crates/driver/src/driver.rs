@@ -17,7 +17,7 @@ use protocol::status::{Status, SubStatus};
 use crate::account::Account;
 use crate::background::{SupervisedTask, repeat};
 use crate::cache::{AccountCache, Container, ContainerCache, PartitionRanges};
-use crate::clock::{Clock, after};
+use crate::clock::Clock;
 use crate::diagnostics::Diagnostics;
 use crate::diagnostics::metrics::{Metrics, MetricsSnapshot, SeriesKey};
 use crate::error::{Error, ErrorKind, Result};
@@ -110,48 +110,72 @@ impl CosmosDriver {
         if !inner.account.peek(AccountState::is_known) {
             // Before the first request: a mistake of the caller is not a reason to send anything.
             pipeline::check(operation)?;
-            inner.discover_account(after(started, settings.timeouts.end_to_end)).await?;
+            inner.discover_account(settings.timeouts.deadline_from(started)).await?;
         }
         let result = pipeline::execute(inner, operation, &settings, started).await;
         inner.record_metrics(operation, &result);
         result
     }
 
-    /// The `_rid` and partition key of a container. Read from the service if they are not cached.
-    pub async fn container(&self, name: &ContainerName) -> Result<Arc<Container>> {
-        let deadline = self.0.default_deadline();
-        self.ready().await?;
+    /// These options with the deadline of a call that begins now. Operations with them end together, at that deadline:
+    /// for work that takes several.
+    pub fn fix_deadline(&self, options: &OperationOptions) -> Result<OperationOptions> {
+        let deadline = self.deadline(options)?;
+        let timeouts = options.timeouts.clone().with_deadline(deadline);
+        Ok(options.clone().with_timeouts(timeouts))
+    }
+
+    /// The `_rid` and partition key of a container. Read from the service if they are not cached, before the deadline
+    /// of the options; other options do not matter, because callers share the request.
+    pub async fn container(
+        &self,
+        name: &ContainerName,
+        options: &OperationOptions,
+    ) -> Result<Arc<Container>> {
+        let deadline = self.deadline(options)?;
+        self.ready(deadline).await?;
         self.0.container(name, deadline).await
     }
 
     /// The container that the name of `known` leads to now, for a caller that found `known` out of date. Concurrent
-    /// calls share one request.
-    pub async fn refresh_container(&self, known: &Arc<Container>) -> Result<Arc<Container>> {
-        self.0.refreshed_container(known, self.0.default_deadline()).await
+    /// calls share one request, and each waits for it until the deadline of its options.
+    pub async fn refresh_container(
+        &self,
+        known: &Arc<Container>,
+        options: &OperationOptions,
+    ) -> Result<Arc<Container>> {
+        self.0.refreshed_container(known, self.deadline(options)?).await
     }
 
-    /// The physical partitions of a container, in EPK order. Read from the service if they are not cached.
-    pub async fn partitions(&self, container: &Arc<Container>) -> Result<Arc<PartitionRanges>> {
-        self.0.ranges(container, self.0.default_deadline()).await
+    /// The physical partitions of a container, in EPK order. Read from the service if they are not cached, before the
+    /// deadline of the options.
+    pub async fn partitions(
+        &self,
+        container: &Arc<Container>,
+        options: &OperationOptions,
+    ) -> Result<Arc<PartitionRanges>> {
+        self.0.ranges(container, self.deadline(options)?).await
     }
 
     /// The physical partitions of a container, newer than `known`, which a response contradicted (410/1002).
-    /// Concurrent calls share one request.
+    /// Concurrent calls share one request, and each waits for it until the deadline of its options.
     pub async fn refresh_partitions(
         &self,
         container: &Arc<Container>,
         known: &Arc<PartitionRanges>,
+        options: &OperationOptions,
     ) -> Result<Arc<PartitionRanges>> {
-        self.0.refreshed_ranges(container, known, self.0.default_deadline()).await
+        self.0.refreshed_ranges(container, known, self.deadline(options)?).await
     }
 
     /// Reads the properties of the account and of these containers, so that the first operations on them need
-    /// not.
-    pub async fn warm_up(&self, containers: &[ContainerName]) -> Result<()> {
-        self.ready().await?;
+    /// not. One deadline covers all of it.
+    pub async fn warm_up(&self, containers: &[ContainerName], options: &OperationOptions) -> Result<()> {
+        let deadline = self.deadline(options)?;
+        self.ready(deadline).await?;
         let load = async |name: &ContainerName| {
-            let container = self.container(name).await?;
-            self.partitions(&container).await
+            let container = self.0.container(name, deadline).await?;
+            self.0.ranges(&container, deadline).await
         };
         futures::future::try_join_all(containers.iter().map(load)).await.map(|_| ())
     }
@@ -189,7 +213,8 @@ impl CosmosDriver {
 
     /// Reads the account's properties again, unless that was done a moment ago.
     pub async fn refresh_account(&self) {
-        self.0.refresh_account(self.0.default_deadline()).await;
+        let deadline = self.0.settings.operation.timeouts.deadline_from(self.0.clock.now());
+        self.0.refresh_account(deadline).await;
     }
 
     /// The source of time.
@@ -197,14 +222,20 @@ impl CosmosDriver {
         &self.0.clock
     }
 
+    /// When a call with these options that begins now must be over.
+    fn deadline(&self, options: &OperationOptions) -> Result<Instant> {
+        let settings = self.0.settings.for_operation(Some(options))?;
+        Ok(settings.timeouts.deadline_from(self.0.clock.now()))
+    }
+
     /// Waits until the account's properties were read once.
-    async fn ready(&self) -> Result<()> {
+    async fn ready(&self, deadline: Instant) -> Result<()> {
         let inner = &*self.0;
         inner.start_background(inner.clock.now());
         if inner.account.peek(AccountState::is_known) {
             return Ok(());
         }
-        inner.discover_account(inner.default_deadline()).await
+        inner.discover_account(deadline).await
     }
 }
 
@@ -234,11 +265,6 @@ impl Inner {
             let period = failback_interval(&self.settings.circuit_breaker);
             repeat(heartbeat, self.clock.clone(), period, self.this.clone(), failback::probe_all)
         });
-    }
-
-    /// The deadline of calls without options of their own, which start now.
-    fn default_deadline(&self) -> Instant {
-        self.clock.after(self.settings.operation.timeouts.end_to_end)
     }
 
     fn record_metrics(&self, operation: &Operation, result: &Result<Response>) {

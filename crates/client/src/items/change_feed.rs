@@ -102,7 +102,7 @@ impl<T: DeserializeOwned> FollowChanges<T> {
         let (driver, name) = (self.container.driver(), self.container.name());
         let mut feed = self.feed.clone();
         if let Some(key) = &self.key {
-            feed = feed.with_range(key_range(key, &self.container).await?);
+            feed = feed.with_range(key_range(key, &self.container, &self.options).await?);
         }
         driver.change_feed(name, feed, &self.options).await
     }

@@ -195,7 +195,7 @@ impl QueryRequest {
     async fn plan(&self) -> Result<QueryPages<ServicePages>> {
         let mut paging = self.paging.clone();
         if let Some(key) = &self.key {
-            paging = paging.with_range(key_range(key, &self.container).await?);
+            paging = paging.with_range(key_range(key, &self.container, &self.options).await?);
         }
         let (driver, name) = (self.container.driver(), self.container.name());
         driver.query(name, self.body.clone(), &paging, &self.options).await
@@ -203,14 +203,19 @@ impl QueryRequest {
 }
 
 /// The EPK range of a partition key or of a key prefix.
-pub(super) async fn key_range(key: &PartitionKey, container: &ContainerClient) -> Result<EpkRange> {
+pub(super) async fn key_range(
+    key: &PartitionKey,
+    container: &ContainerClient,
+    options: &OperationOptions,
+) -> Result<EpkRange> {
     let driver = container.driver();
-    let known = driver.container(container.name()).await?;
+    let options = &driver.fix_deadline(options)?;
+    let known = driver.container(container.name(), options).await?;
     if let Some(range) = range_by_definition(key, known.partition_key()) {
         return Ok(range);
     }
     // The container may have been deleted and created again with another partition key.
-    let newest = driver.refresh_container(&known).await?;
+    let newest = driver.refresh_container(&known, options).await?;
     range_by_definition(key, newest.partition_key()).ok_or_else(|| {
         let (given, wanted) = (key.components().len(), newest.partition_key().paths.len());
         let message = format!("the partition key has {given} components and the container's {wanted}");

@@ -173,11 +173,12 @@ struct Service {
 impl Service {
     /// The partitions as they are now; if they are as `known`, they are listed again.
     async fn layout(self, known: Option<PartitionLayout>) -> Result<PartitionLayout> {
-        let container = self.driver.container(&self.container).await?;
-        let ranges = self.driver.partitions(&container).await?;
+        let options = self.driver.fix_deadline(&self.options)?;
+        let container = self.driver.container(&self.container, &options).await?;
+        let ranges = self.driver.partitions(&container, &options).await?;
         let ranges = match known {
             Some(known) if std::sync::Arc::ptr_eq(&known.ranges, &ranges) => {
-                self.driver.refresh_partitions(&container, &ranges).await?
+                self.driver.refresh_partitions(&container, &ranges, &options).await?
             }
             _ => ranges,
         };

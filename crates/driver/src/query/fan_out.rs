@@ -87,7 +87,9 @@ pub(super) struct Prefetch {
 pub(super) struct FanOut<S, T> {
     source: Arc<S>,
     pub(super) cursors: Vec<RangeCursor<T>>,
-    in_flight: FuturesUnordered<BoxFuture<'static, (u64, FetchResult)>>,
+    in_flight: FuturesUnordered<BoxFuture<'static, Arrival>>,
+    /// Counts the caller's calls, each of which has a deadline of its own.
+    call: u64,
     next_id: u64,
     ahead: Prefetch,
     /// Request units of all pages so far.
@@ -96,6 +98,15 @@ pub(super) struct FanOut<S, T> {
     pub(super) requests: u32,
     /// What happened to the last of them.
     pub(super) diagnostics: Recent,
+}
+
+/// What became of a request.
+struct Arrival {
+    /// The cursor that it was for.
+    cursor: u64,
+    /// The call that started it.
+    call: u64,
+    result: FetchResult,
 }
 
 enum FetchResult {
@@ -109,6 +120,7 @@ impl<S: PageSource, T> FanOut<S, T> {
             source,
             cursors: Vec::with_capacity(starts.len()),
             in_flight: FuturesUnordered::new(),
+            call: 0,
             next_id: 0,
             ahead,
             charge: 0.0,
@@ -150,6 +162,12 @@ impl<S: PageSource, T> FanOut<S, T> {
         self.ahead.items_max = items_max;
     }
 
+    /// The caller asks for more: its deadline counts from now.
+    pub(super) fn begin_call(&mut self) -> Result<(), Error> {
+        self.call += 1;
+        self.source.begin_call()
+    }
+
     /// Waits for the next event: a page has arrived, or an EPK range was divided. `needs` says of
     /// which cursors a page is needed now; for the others pages are asked for as far as bounds allow.
     ///
@@ -159,11 +177,11 @@ impl<S: PageSource, T> FanOut<S, T> {
         needs: impl Fn(usize, &RangeCursor<T>) -> bool,
     ) -> Result<(), Error> {
         self.schedule(needs);
-        let Some((id, arrival)) = self.in_flight.next().await else {
+        let Some(arrival) = self.in_flight.next().await else {
             debug_assert!(false, "a caller waits only when a page is needed");
             return Err(Error::new(ErrorKind::BadResponse, "the query waits for nothing"));
         };
-        self.apply(id, arrival)
+        self.apply(arrival)
     }
 
     /// Starts requests for pages.
@@ -205,17 +223,19 @@ impl<S: PageSource, T> FanOut<S, T> {
         };
         cursor.fetching = true;
         self.requests += 1;
-        let (id, source) = (cursor.id, Arc::clone(&self.source));
+        let (cursor, call, source) = (cursor.id, self.call, Arc::clone(&self.source));
         self.in_flight.push(Box::pin(async move {
             let from = request.continuation.clone();
-            (id, FetchResult::Page(from, source.page(request).await))
+            let result = FetchResult::Page(from, source.page(request).await);
+            Arrival { cursor, call, result }
         }));
     }
 
-    fn apply(&mut self, id: u64, arrival: FetchResult) -> Result<(), Error> {
+    fn apply(&mut self, arrival: Arrival) -> Result<(), Error> {
+        let Arrival { cursor: id, call, result } = arrival;
         // A cursor that was taken away no longer waits for its page.
         let cursor = self.cursors.iter_mut().find(|cursor| cursor.id == id);
-        match arrival {
+        match result {
             FetchResult::Page(from, Ok(mut page)) => {
                 self.charge += page.charge;
                 if let Some(diagnostics) = page.diagnostics.take() {
@@ -234,14 +254,21 @@ impl<S: PageSource, T> FanOut<S, T> {
             FetchResult::Page(_, Err(PageError::Gone)) => {
                 let Some(cursor) = cursor else { return Ok(()) };
                 let (range, source) = (cursor.range.clone(), Arc::clone(&self.source));
+                let call = self.call;
                 self.in_flight.push(Box::pin(async move {
-                    (id, FetchResult::Divided(source.divide(range, true).await))
+                    let result = FetchResult::Divided(source.divide(range, true).await);
+                    Arrival { cursor: id, call, result }
                 }));
                 Ok(())
             }
             FetchResult::Page(_, Err(PageError::Failed(error))) | FetchResult::Divided(Err(error)) => {
                 if let Some(cursor) = cursor {
                     cursor.fetching = false;
+                }
+                // Requests go on only while the caller waits. One that an earlier call started ahead of need may find
+                // that its time passed in between: it is sent again, in the time of this call.
+                if call != self.call && error.kind() == ErrorKind::DeadlineExceeded {
+                    return Ok(());
                 }
                 Err(error)
             }
