@@ -77,6 +77,8 @@ pub struct CosmosClientBuilder {
     application: Option<String>,
     #[cfg(feature = "fault-injection")]
     faults: Option<FaultInjector>,
+    #[cfg(feature = "telemetry")]
+    meter: Option<opentelemetry::metrics::Meter>,
 }
 
 impl CosmosClientBuilder {
@@ -100,6 +102,8 @@ impl CosmosClientBuilder {
             application: None,
             #[cfg(feature = "fault-injection")]
             faults: None,
+            #[cfg(feature = "telemetry")]
+            meter: None,
         }
     }
 
@@ -167,6 +171,14 @@ impl CosmosClientBuilder {
         self
     }
 
+    /// Records the metrics of the client with instruments of this provider: the program's own, or
+    /// `opentelemetry::global::meter_provider()`. See [`telemetry`](crate::telemetry). Feature `telemetry`.
+    #[cfg(feature = "telemetry")]
+    pub fn meter_provider(mut self, provider: &dyn opentelemetry::metrics::MeterProvider) -> Self {
+        self.meter = Some(crate::telemetry::meter(provider));
+        self
+    }
+
     /// Builds the client. Sends nothing; an invalid option is an error that names it.
     pub fn build(self) -> Result<CosmosClient> {
         let clients = self
@@ -188,6 +200,10 @@ impl CosmosClientBuilder {
             runtime = runtime.with_application(application);
         }
         let driver = runtime.build()?.driver(&self.account, self.options)?;
+        #[cfg(feature = "telemetry")]
+        if let Some(meter) = &self.meter {
+            crate::telemetry::record_metrics(&driver, meter);
+        }
         Ok(CosmosClient { driver })
     }
 }

@@ -96,21 +96,25 @@ mod database;
 mod items; // operations on the items of a container
 mod processor; // the change feed processor
 
-mod call; // an operation that is sent when it is awaited
+mod call; // operations that are sent when they are awaited
+mod call_options; // the options that every call has
 mod list; // lists of databases and containers
+mod pages; // pages as streams
 mod response;
 mod serialize; // JSON bodies
+#[cfg(feature = "telemetry")]
+pub mod telemetry;
 mod throughput; // RU/s of databases and containers
 
-pub use call::Call;
+pub use call::{Call, CompoundCall};
 pub use client::CosmosClient;
 pub use client_builder::CosmosClientBuilder;
 pub use container::ContainerClient;
 pub use database::DatabaseClient;
 pub use items::{
     Batch, BatchItem, BatchResponse, Bulk, BulkItem, BulkItemResponse, BulkOperation, BulkResponse,
-    BulkResults, Changes, ChangesPage, FollowChanges, Page, Pages, Patch, Query, QueryItems, ReadItem,
-    WriteItem,
+    BulkResults, Changes, ChangesPage, FollowChanges, ItemIdentity, Page, Pages, Patch, Query, QueryItems,
+    ReadItem, ReadMany, ReadManyResponse, TypedContainer, WriteItem,
 };
 pub use list::{List, ListPages};
 pub use processor::{
@@ -179,6 +183,7 @@ pub mod policies {
 // Types of other crates in the signatures of this one. The derive macros of serde need a dependency on serde itself.
 pub use bytes::Bytes;
 pub use futures::Stream;
+pub use futures::future::BoxFuture;
 pub use serde::Serialize;
 pub use serde::de::DeserializeOwned;
 
@@ -188,12 +193,14 @@ pub use driver;
 pub use driver::change_feed::{ChangeFeedMode, ChangeFeedStart};
 pub use driver::diagnostics::Diagnostics;
 pub use driver::options::{
-    CircuitBreakerOptions, ConsistencyOptions, DriverOptions, HedgingOptions, HedgingThreshold,
-    OperationOptions, ReadConsistencyStrategy, RegionOptions, RetryOptions, TimeoutOptions,
+    CircuitBreakerOptions, ConsistencyOptions, DriverOptions, HeaderOptions, HedgingOptions,
+    HedgingThreshold, OperationOptions, Priority, ReadConsistencyStrategy, RegionOptions, RetryOptions,
+    TimeoutOptions,
 };
-pub use driver::{Account, CosmosDriver, Error, ErrorKind, Response as RawResponse, Result};
+pub use driver::{Account, CosmosDriver, Error, ErrorKind, Region, Response as RawResponse, Result};
 pub use protocol::container::{ContainerProperties, PartitionKeyDefinition};
 pub use protocol::database::DatabaseProperties;
 pub use protocol::partition::{EpkRange as FeedRange, PartitionKey, PartitionKeyComponent};
+pub use protocol::query::{IndexMetrics, IndexUse, QueryMetrics};
 pub use protocol::status::{Status, SubStatus};
 pub use protocol::throughput::Throughput;

@@ -5,14 +5,20 @@
 //! account's regions in `account_discovery`, and `failback` probes what was unavailable.
 
 mod account_discovery;
+mod call_deadline;
 mod failback;
 mod metadata_lookup;
+mod traced;
+
+pub use self::traced::WeakDriver;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Instant;
 
 use protocol::status::{Status, SubStatus};
+
+pub use self::call_deadline::CallDeadline;
 
 use crate::account::Account;
 use crate::background::{SupervisedTask, repeat};
@@ -25,12 +31,13 @@ use crate::gateway::{AttemptLimits, GatewayClient, GatewayRequest, GatewayResult
 use crate::hedging::HedgingBudget;
 use crate::operation::{ContainerName, Operation, Plane, Scope};
 use crate::options::{DriverSettings, OperationOptions, OperationSettings};
-use crate::pipeline::{self, Location, PipelineContext};
+use crate::pipeline::{Location, PipelineContext};
 use crate::response::Response;
 use crate::routing::refresh::{REFRESH_INTERVAL, RefreshHistory};
 use crate::routing::{
     AccountState, Endpoint, PartitionId, PartitionState, Placement, StateCell, failback_interval,
 };
+use crate::telemetry::{ClientIdentity, OperationObserver};
 
 /// A connection to one account. Cheap to clone; background tasks and caches end with the last clone.
 ///
@@ -54,6 +61,8 @@ struct Inner {
     containers: ContainerCache,
     hedging_budget: HedgingBudget,
     metrics: Metrics,
+    identity: ClientIdentity,
+    observer: OnceLock<Arc<dyn OperationObserver>>,
     clock: Clock,
     /// Reads the account's properties every few minutes.
     account_refresh: SupervisedTask,
@@ -72,6 +81,7 @@ impl CosmosDriver {
         let account = AccountState::unknown(Endpoint::global(account.endpoint().clone()));
         let partitions = PartitionState::new(settings.circuit_breaker);
         let now = clock.now();
+        let identity = gateway.identity(account.global().clone());
         CosmosDriver(Arc::new_cyclic(|this| Inner {
             this: this.clone(),
             settings,
@@ -84,6 +94,8 @@ impl CosmosDriver {
             containers: ContainerCache::new(),
             hedging_budget: HedgingBudget::default(),
             metrics: Metrics::new(),
+            identity,
+            observer: OnceLock::new(),
             clock,
             account_refresh: SupervisedTask::new(now),
             failback: SupervisedTask::new(now),
@@ -107,22 +119,10 @@ impl CosmosDriver {
         let settings = inner.settings.for_operation(Some(options))?;
         let started = inner.clock.now();
         inner.start_background(started);
-        if !inner.account.peek(AccountState::is_known) {
-            // Before the first request: a mistake of the caller is not a reason to send anything.
-            pipeline::check(operation)?;
-            inner.discover_account(settings.timeouts.deadline_from(started)).await?;
-        }
-        let result = pipeline::execute(inner, operation, &settings, started).await;
+        let result = inner.execute_traced(operation, &settings, started).await;
         inner.record_metrics(operation, &result);
+        inner.tell_observer(operation, &settings, started, &result);
         result
-    }
-
-    /// These options with the deadline of a call that begins now. Operations with them end together, at that deadline:
-    /// for work that takes several.
-    pub fn fix_deadline(&self, options: &OperationOptions) -> Result<OperationOptions> {
-        let deadline = self.deadline(options)?;
-        let timeouts = options.timeouts.clone().with_deadline(deadline);
-        Ok(options.clone().with_timeouts(timeouts))
     }
 
     /// The `_rid` and partition key of a container. Read from the service if they are not cached, before the deadline
@@ -132,7 +132,7 @@ impl CosmosDriver {
         name: &ContainerName,
         options: &OperationOptions,
     ) -> Result<Arc<Container>> {
-        let deadline = self.deadline(options)?;
+        let deadline = self.call_deadline(options)?.at();
         self.ready(deadline).await?;
         self.0.container(name, deadline).await
     }
@@ -144,7 +144,7 @@ impl CosmosDriver {
         known: &Arc<Container>,
         options: &OperationOptions,
     ) -> Result<Arc<Container>> {
-        self.0.refreshed_container(known, self.deadline(options)?).await
+        self.0.refreshed_container(known, self.call_deadline(options)?.at()).await
     }
 
     /// The physical partitions of a container, in EPK order. Read from the service if they are not cached, before the
@@ -154,7 +154,7 @@ impl CosmosDriver {
         container: &Arc<Container>,
         options: &OperationOptions,
     ) -> Result<Arc<PartitionRanges>> {
-        self.0.ranges(container, self.deadline(options)?).await
+        self.0.ranges(container, self.call_deadline(options)?.at()).await
     }
 
     /// The physical partitions of a container, newer than `known`, which a response contradicted (410/1002).
@@ -165,13 +165,13 @@ impl CosmosDriver {
         known: &Arc<PartitionRanges>,
         options: &OperationOptions,
     ) -> Result<Arc<PartitionRanges>> {
-        self.0.refreshed_ranges(container, known, self.deadline(options)?).await
+        self.0.refreshed_ranges(container, known, self.call_deadline(options)?.at()).await
     }
 
     /// Reads the properties of the account and of these containers, so that the first operations on them need
     /// not. One deadline covers all of it.
     pub async fn warm_up(&self, containers: &[ContainerName], options: &OperationOptions) -> Result<()> {
-        let deadline = self.deadline(options)?;
+        let deadline = self.call_deadline(options)?.at();
         self.ready(deadline).await?;
         let load = async |name: &ContainerName| {
             let container = self.0.container(name, deadline).await?;
@@ -220,12 +220,6 @@ impl CosmosDriver {
     /// The source of time.
     pub(crate) fn clock(&self) -> &Clock {
         &self.0.clock
-    }
-
-    /// When a call with these options that begins now must be over.
-    fn deadline(&self, options: &OperationOptions) -> Result<Instant> {
-        let settings = self.0.settings.for_operation(Some(options))?;
-        Ok(settings.timeouts.deadline_from(self.0.clock.now()))
     }
 
     /// Waits until the account's properties were read once.

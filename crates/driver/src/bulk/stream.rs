@@ -41,6 +41,7 @@ impl CosmosDriver {
                 ..options.operation.clone()
             },
             returns_content: options.returns_content,
+            session_token: options.session_token.clone(),
         };
         BulkStream {
             service,
@@ -168,12 +169,13 @@ struct Service {
     container: ContainerName,
     options: OperationOptions,
     returns_content: bool,
+    session_token: Option<String>,
 }
 
 impl Service {
     /// The partitions as they are now; if they are as `known`, they are listed again.
     async fn layout(self, known: Option<PartitionLayout>) -> Result<PartitionLayout> {
-        let options = self.driver.fix_deadline(&self.options)?;
+        let options = self.driver.call_deadline(&self.options)?.options()?;
         let container = self.driver.container(&self.container, &options).await?;
         let ranges = self.driver.partitions(&container, &options).await?;
         let ranges = match known {
@@ -193,6 +195,9 @@ impl Service {
             .with_header(names::BATCH_CONTINUE_ON_ERROR, "true");
         if !self.returns_content {
             operation = operation.with_header(names::PREFER, names::PREFER_MINIMAL);
+        }
+        if let Some(token) = self.session_token {
+            operation = operation.with_session_token(token);
         }
         if let Some(rid) = rid {
             // A container that was created again under the name has other partitions.

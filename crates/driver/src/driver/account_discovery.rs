@@ -24,6 +24,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::operation::{Operation, OperationKind, Plane, Target};
 use crate::pipeline;
 use crate::routing::{AccountState, Endpoint};
+use crate::telemetry::events;
 
 /// How long an endpoint may take before the next one is tried beside it.
 const NEXT_ENDPOINT_AFTER: Duration = Duration::from_millis(500);
@@ -85,6 +86,9 @@ impl Inner {
                 }),
                 Err(_) => false,
             };
+            if is_new {
+                events::regions_changed(&self.account.snapshot());
+            }
             // Discovery does not count as a refresh: the first operation that finds the regions changed may
             // refresh at once.
             if account.is_known() {

@@ -40,7 +40,7 @@ enum Reply {
     Lost(Sent),
     /// Is never metadata_calls, because the credential gives no token.
     NoToken,
-    /// Never responds.
+    /// Takes the request and never responds.
     Silent,
     /// Responds with 429 at once, and the attempt waits as it is told.
     Throttled,

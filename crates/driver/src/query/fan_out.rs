@@ -15,6 +15,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use protocol::partition::EpkRange;
 
+use super::response_totals::ResponseTotals;
 use super::source::{Page, PageError, PageRequest, PageSource};
 use crate::diagnostics::Recent;
 use crate::error::{Error, ErrorKind};
@@ -98,6 +99,8 @@ pub(super) struct FanOut<S, T> {
     pub(super) requests: u32,
     /// What happened to the last of them.
     pub(super) diagnostics: Recent,
+    /// What their responses say together.
+    pub(super) totals: ResponseTotals,
 }
 
 /// What became of a request.
@@ -110,7 +113,7 @@ struct Arrival {
 }
 
 enum FetchResult {
-    Page(Option<String>, Result<Page, PageError>),
+    Page(Option<String>, Result<Box<Page>, PageError>),
     Divided(Result<Vec<EpkRange>, Error>),
 }
 
@@ -126,6 +129,7 @@ impl<S: PageSource, T> FanOut<S, T> {
             charge: 0.0,
             requests: 0,
             diagnostics: Recent::default(),
+            totals: ResponseTotals::default(),
         };
         fan_out.cursors = starts.into_iter().map(|start| fan_out.cursor(start)).collect();
         fan_out
@@ -226,7 +230,7 @@ impl<S: PageSource, T> FanOut<S, T> {
         let (cursor, call, source) = (cursor.id, self.call, Arc::clone(&self.source));
         self.in_flight.push(Box::pin(async move {
             let from = request.continuation.clone();
-            let result = FetchResult::Page(from, source.page(request).await);
+            let result = FetchResult::Page(from, source.page(request).await.map(Box::new));
             Arrival { cursor, call, result }
         }));
     }
@@ -238,6 +242,7 @@ impl<S: PageSource, T> FanOut<S, T> {
         match result {
             FetchResult::Page(from, Ok(mut page)) => {
                 self.charge += page.charge;
+                self.totals.add(&std::mem::take(&mut page.headers));
                 if let Some(diagnostics) = page.diagnostics.take() {
                     self.diagnostics.push(diagnostics);
                 }
@@ -248,7 +253,7 @@ impl<S: PageSource, T> FanOut<S, T> {
                     Some(continuation) => CursorState::Page(Some(continuation.clone())),
                     None => CursorState::End,
                 };
-                cursor.pages.push_back((from, page));
+                cursor.pages.push_back((from, *page));
                 Ok(())
             }
             FetchResult::Page(_, Err(PageError::Gone)) => {

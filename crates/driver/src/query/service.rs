@@ -50,7 +50,7 @@ impl CallOptions {
 
     /// A call begins: its requests, and those that are still in progress, are waited for until its deadline.
     pub(crate) fn begin_call(&self, driver: &CosmosDriver) -> Result<()> {
-        let fixed = driver.fix_deadline(&self.options)?;
+        let fixed = driver.call_deadline(&self.options)?.options()?;
         *crate::sync::lock(&self.current) = fixed;
         Ok(())
     }
@@ -117,9 +117,9 @@ impl PageSource for ServicePages {
         let options = self.options.current();
         let response = self.driver.execute_operation(&operation, &options).await.map_err(page_error)?;
         let continuation = response.continuation().filter(|text| !text.is_empty()).map(str::to_owned);
-        let (_, _, body, diagnostics) = response.into_parts();
+        let (_, headers, body, diagnostics) = response.into_parts();
         let charge = diagnostics.totals().charge;
-        Ok(Page { body, continuation, charge, diagnostics: Some(diagnostics) })
+        Ok(Page { body, continuation, charge, diagnostics: Some(diagnostics), headers })
     }
 
     async fn divide(&self, range: EpkRange, afresh: bool) -> Result<Vec<EpkRange>> {

@@ -52,7 +52,7 @@ async fn check_all_calls(about: RequestTarget, driver: &dyn Fn() -> CosmosDriver
     };
     let ranges = async {
         let driver = driver();
-        let options = driver.fix_deadline(&options)?;
+        let options = driver.call_deadline(&options)?.options()?;
         let container = driver.container(name, &options).await?;
         driver.partitions(&container, &options).await
     };
@@ -128,7 +128,8 @@ async fn a_deadline_of_the_work_ends_each_of_its_operations() {
     let server = FaultyServer::start().await;
     let driver = server.driver(DriverOptions::new());
     run(&driver, &server.test_account.create_item("a")).await.expect("made");
-    let options = driver.fix_deadline(&within(ASKED)).expect("valid");
+    let options =
+        driver.call_deadline(&within(ASKED)).and_then(|deadline| deadline.options()).expect("valid");
     server.inject(RequestTarget::Items, FaultyResponse::Stalls(Vec::new()));
     let work = async {
         for _ in 0..10 {

@@ -8,6 +8,7 @@
 //! | `vocabulary` | identifiers use the terms of the field |
 //! | `path_pages` | the pages that follow one request through the code are true |
 //! | `links` | relative links lead to files and headings that exist |
+//! | `reexports` | types in public signatures of the client can be named through it |
 //! | `file_length` | source files are short |
 //!
 //! `workspace` reads every source file once; `source` is what is known about one of them. CONTRIBUTING.md says how to
@@ -24,4 +25,5 @@ mod links;
 mod markdown;
 mod module_graph;
 mod path_pages;
+mod reexports;
 mod vocabulary;

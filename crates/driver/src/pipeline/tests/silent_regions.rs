@@ -8,9 +8,7 @@ use crate::routing::PartitionRegion;
 const SECOND: Duration = Duration::from_secs(1);
 
 fn without_hedging(timeout: Duration) -> OperationOptions {
-    let mut hedging = HedgingOptions::default();
-    hedging.enabled = Some(false);
-    within(timeout).with_hedging(hedging)
+    within(timeout).with_hedging(HedgingOptions::new().with_enabled(false))
 }
 
 /// A is silent, and the others respond after 2 ms.
