@@ -8,6 +8,7 @@ mod account_discovery;
 mod call_deadline;
 mod failback;
 mod metadata_lookup;
+mod own_task;
 mod traced;
 
 pub use self::traced::WeakDriver;

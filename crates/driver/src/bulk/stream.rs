@@ -203,7 +203,7 @@ impl Service {
             // A container that was created again under the name has other partitions.
             operation = operation.with_header(names::INTENDED_COLLECTION_RID, rid);
         }
-        let response = self.driver.execute_operation(&operation, &self.options).await?;
+        let response = self.driver.execute_in_task(operation, self.options).await?;
         Ok(response.into_body())
     }
 }

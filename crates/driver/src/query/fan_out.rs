@@ -2,8 +2,7 @@
 //!
 //! A [`FanOut`] keeps cursors in EPK order, asks for pages ahead of need within bounds,
 //! and divides a cursor whose range was split. What the pages mean, and where the children of a
-//! divided cursor begin, is decided by the merge. Requests are polled only while the caller waits
-//! for rows, and are dropped with the `FanOut`.
+//! divided cursor begin, is decided by the merge. Requests are dropped with the `FanOut`.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -270,8 +269,8 @@ impl<S: PageSource, T> FanOut<S, T> {
                 if let Some(cursor) = cursor {
                     cursor.fetching = false;
                 }
-                // Requests go on only while the caller waits. One that an earlier call started ahead of need may find
-                // that its time passed in between: it is sent again, in the time of this call.
+                // A request that an earlier call started ahead of need had the time of that call: it is sent again, in
+                // the time of this one.
                 if call != self.call && error.kind() == ErrorKind::DeadlineExceeded {
                     return Ok(());
                 }

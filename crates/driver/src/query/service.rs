@@ -115,7 +115,7 @@ impl PageSource for ServicePages {
             operation = operation.with_session_token(token);
         }
         let options = self.options.current();
-        let response = self.driver.execute_operation(&operation, &options).await.map_err(page_error)?;
+        let response = self.driver.execute_in_task(operation, options).await.map_err(page_error)?;
         let continuation = response.continuation().filter(|text| !text.is_empty()).map(str::to_owned);
         let (_, headers, body, diagnostics) = response.into_parts();
         let charge = diagnostics.totals().charge;

@@ -28,7 +28,7 @@ const QUERY: &str = r#"{"query": "SELECT * FROM c ORDER BY c.value"}"#;
 async fn fails_in_time<T>(name: &str, call: impl Future<Output = Result<T, Error>>) -> Error {
     #[expect(clippy::disallowed_methods, reason = "measures how long the call took")]
     let started = tokio::time::Instant::now();
-    let Err(error) = call.await else { panic!("{name}: nothing responds") };
+    let Err(error) = Box::pin(call).await else { panic!("{name}: nothing responds") };
     assert!(started.elapsed() < ALLOWED, "{name}: {:?} {error}", started.elapsed());
     error
 }
@@ -192,4 +192,25 @@ async fn timeouts_may_be_as_long_as_a_duration_can_be() {
         .await
         .expect("planned");
     assert!(pages.next_page().await.is_ok());
+}
+
+#[tokio::test]
+async fn pages_that_nobody_waits_for_say_nothing_about_their_region() {
+    let test_account = TestAccount::start().await;
+    let driver = test_account.driver_with(crate::test_account::without_hedging());
+    for number in 0..40 {
+        run(&driver, &test_account.create_item(&number.to_string())).await.expect("made");
+    }
+    let one = QueryOptions::new().with_page_items(NonZeroU32::new(1).expect("not zero"));
+    let name = &test_account.container;
+    for _ in 0..3 {
+        let mut pages = driver.query(name, QUERY, &one, &within(ASKED)).await.expect("planned");
+        pages.next_page().await.expect("read").expect("a page");
+        // The caller works on the row for longer than the region may be silent, and leaves.
+        tokio::time::sleep(Duration::from_millis(1200)).await;
+        drop(pages);
+        let account = driver.account();
+        assert!(!account.reads().iter().any(|endpoint| account.is_unavailable(endpoint.region(), true)));
+        assert!(driver.partition_state().is_empty());
+    }
 }
