@@ -202,7 +202,7 @@ impl QueryRequest {
         let plan = async {
             let mut paging = self.paging.clone();
             if let Some(key) = &self.key {
-                paging = paging.with_range(key_range(key, &self.container).await?);
+                paging = paging.with_range(key_range(key, &self.container, &deadline.options()?).await?);
             }
             driver.query(name, self.body.clone(), &paging, &self.options).await
         };
@@ -238,14 +238,18 @@ impl PageReader for QueryReader {
 }
 
 /// The EPK range of a partition key or of a key prefix.
-pub(super) async fn key_range(key: &PartitionKey, container: &ContainerClient) -> Result<EpkRange> {
+pub(super) async fn key_range(
+    key: &PartitionKey,
+    container: &ContainerClient,
+    options: &OperationOptions,
+) -> Result<EpkRange> {
     let driver = container.driver();
-    let known = driver.container(container.name()).await?;
+    let known = driver.container(container.name(), options).await?;
     if let Some(range) = range_by_definition(key, known.partition_key()) {
         return Ok(range);
     }
     // The container may have been deleted and created again with another partition key.
-    let newest = driver.refresh_container(&known).await?;
+    let newest = driver.refresh_container(&known, options).await?;
     range_by_definition(key, newest.partition_key()).ok_or_else(|| {
         let (given, wanted) = (key.components().len(), newest.partition_key().paths.len());
         let message = format!("the partition key has {given} components and the container's {wanted}");
