@@ -18,6 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::call::Call;
+use crate::call_options::call_options;
 use crate::container::ContainerClient;
 use crate::list::List;
 use crate::response::Response;
@@ -220,6 +221,11 @@ fn parameters_body(parameters: &(impl Serialize + ?Sized)) -> Result<bytes::Byte
 #[must_use = "nothing is sent before it is awaited"]
 pub struct ExecuteStoredProcedure<R>(Call<Response<R>>);
 
+call_options!(
+    impl[R] ExecuteStoredProcedure<R>,
+    "Sets how long the execution may take, with every attempt and wait."
+);
+
 impl<R> ExecuteStoredProcedure<R> {
     /// Collects what the procedure writes with `console.log`; [`Response::script_log`] returns it.
     pub fn script_logging(self) -> ExecuteStoredProcedure<R> {
@@ -237,9 +243,8 @@ impl<R> ExecuteStoredProcedure<R> {
         ExecuteStoredProcedure(self.0.session_token(token))
     }
 
-    /// Sets the options of this execution alone.
-    pub fn options(self, options: OperationOptions) -> ExecuteStoredProcedure<R> {
-        ExecuteStoredProcedure(self.0.options(options))
+    fn options_mut(&mut self) -> &mut OperationOptions {
+        self.0.options_mut()
     }
 }
 

@@ -215,13 +215,12 @@ pub struct FakeRequest {
 
 impl FakeRequest {
     fn of(request: &TransportRequest<'_>) -> FakeRequest {
-        let headers =
-            request.headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let headers = request.headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
         FakeRequest {
             method: request.method,
             path: percent_decode_str(request.path).decode_utf8_lossy().into_owned(),
             body: request.body.clone(),
-            headers,
+            headers: headers.collect(),
         }
     }
 

@@ -141,8 +141,10 @@ impl Client {
         let span = tracing::debug_span!(
             target: TRACING_TARGET,
             "http.request",
+            otel.kind = "client",
             http.request.method = %request.method(),
-            server.address = %host.origin(),
+            server.address = host.origin().host_name(),
+            server.port = host.origin().port(),
             http.response.status_code = field::Empty,
             connection.id = field::Empty,
             connection.reused = field::Empty,

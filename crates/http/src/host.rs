@@ -168,7 +168,12 @@ impl Acquisition<'_> {
     ) -> Result<Option<AcquiredConnection>, StepError> {
         let mut step = Step::Connect;
         let origin = self.host.origin();
-        let span = tracing::debug_span!(target: TRACING_TARGET, "http.connect", server.address = %origin);
+        let span = tracing::debug_span!(
+            target: TRACING_TARGET,
+            "http.connect",
+            server.address = origin.host_name(),
+            server.port = origin.port(),
+        );
         // Boxed, because it is rare and large: the future of a call on a warm connection stays small.
         let connecting = Box::pin(self.open(call, permit, &mut step).instrument(span));
         match deadline::timeout_at(self.deadline, connecting).await {
