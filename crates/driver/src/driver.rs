@@ -5,6 +5,7 @@
 //! account's regions in `account_discovery`, and `failback` probes what was unavailable.
 
 mod account_discovery;
+mod call_deadline;
 mod failback;
 mod metadata_lookup;
 mod observed;
@@ -16,6 +17,8 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Instant;
 
 use protocol::status::{Status, SubStatus};
+
+pub use self::call_deadline::CallDeadline;
 
 use crate::account::Account;
 use crate::background::{SupervisedTask, repeat};

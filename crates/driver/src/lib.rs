@@ -105,7 +105,7 @@ pub use account::Account;
 pub use background::Background;
 pub use cache::{Container, PartitionRanges};
 pub use clock::{Clock, Sleep};
-pub use driver::{CosmosDriver, WeakDriver};
+pub use driver::{CallDeadline, CosmosDriver, WeakDriver};
 pub use error::{Error, ErrorKind, Result};
 pub use gateway::Credential;
 pub use operation::{Access, Operation, OperationKind, Target};

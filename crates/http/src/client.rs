@@ -50,11 +50,8 @@ struct Inner {
 
 impl Client {
     /// Creates a client with the default settings.
-    ///
-    /// Unlike [`builder`](Client::builder) it cannot fail: invalid proxy variables of the environment are logged and
-    /// ignored.
     pub fn new() -> Self {
-        ClientBuilder::new().build_ignoring_invalid_proxies()
+        ClientBuilder::new().assemble()
     }
 
     /// Creates a builder, which configures a client.
