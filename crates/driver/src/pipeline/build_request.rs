@@ -344,7 +344,8 @@ mod tests {
             account: &account,
             deadline,
         };
-        let headers = parts.request(account.hub(), ExecutionContext::Initial).headers;
+        let progress = AttemptProgress::default();
+        let headers = parts.request(account.hub(), ExecutionContext::Initial, &progress).headers;
         let mut sent: Vec<_> = headers.iter().collect();
         sent.sort_unstable();
         assert_eq!(
