@@ -133,7 +133,7 @@ fn every_example_is_run() {
     for entry in folder.read_dir().expect("a folder") {
         let name = entry.expect("an entry").file_name().into_string().expect("text");
         let Some(name) = name.strip_suffix(".rs") else { continue };
-        let is_tested_elsewhere = ["bulk", "change_feed_processor"].contains(&name);
+        let is_tested_elsewhere = ["bulk", "change_feed_processor", "telemetry"].contains(&name);
         assert!(
             is_tested_elsewhere || this.contains(&format!("mod {name};")),
             "no test runs the example {name}"
