@@ -34,8 +34,9 @@
 //! | write | [`create_item`](ContainerClient::create_item), [`upsert_item`](ContainerClient::upsert_item), [`replace_item`](ContainerClient::replace_item), [`delete_item`](ContainerClient::delete_item) |
 //! | patch | [`patch_item`](ContainerClient::patch_item) with a [`Patch`] |
 //! | write a transaction | [`execute_batch`](ContainerClient::execute_batch) with a [`Batch`] |
-//! | read | [`read_item`](ContainerClient::read_item), [`optional`](ReadItem::optional) if it may be missing |
-//! | query | [`query_items`](ContainerClient::query_items), as [pages](QueryItems::pages) or a [stream](QueryItems::stream) |
+//! | read | [`read_item`](ContainerClient::read_item), [`optional`](ReadItem::optional) if it may be missing; [`read_many`](ContainerClient::read_many) by keys and ids |
+//! | query | [`query_items`](ContainerClient::query_items), as a stream of [pages](QueryItems::pages) or of [rows](QueryItems::stream); [metrics](QueryItems::query_metrics) of both |
+//! | name the type of items once | [`typed`](ContainerClient::typed) |
 //! | write very many items | [`bulk`](ContainerClient::bulk) |
 //! | read changes | [`change_feed`](ContainerClient::change_feed), or in several processes [`change_feed_processor`](ContainerClient::change_feed_processor) |
 //! | run scripts | [`stored_procedures`](ContainerClient::stored_procedures), [`execute_stored_procedure`](ContainerClient::execute_stored_procedure), [`triggers`](ContainerClient::triggers), [`user_defined_functions`](ContainerClient::user_defined_functions) |
@@ -46,20 +47,23 @@
 //!
 //! ```no_run
 //! # use std::time::Duration;
-//! # use perihelion::{ContainerClient, Item, OperationOptions, Result, TimeoutOptions};
+//! # use perihelion::{ContainerClient, Item, Priority, Result};
 //! # use serde_json::Value;
 //! # async fn run(orders: ContainerClient) -> Result<()> {
 //! let Item { value: mut order, etag, .. } = orders.read_item::<Item<Value>>("ada", "o-1").await?.into_value();
 //! order["paid"] = true.into();
-//! let quick = TimeoutOptions::new().with_end_to_end(Duration::from_secs(1));
 //! orders
 //!     .replace_item("ada", "o-1", &order)
 //!     .if_match(etag)
-//!     .options(OperationOptions::new().with_timeouts(quick))
+//!     .timeout(Duration::from_secs(1))
+//!     .priority(Priority::High)
 //!     .await?;
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Every call has `timeout`, `excluded_regions`, `hedging`, `header`, `priority`, `throughput_bucket`, and `options` for the
+//! rest. Setting an option again replaces its value; `options` merges, so what it does not set stays as it was.
 //!
 //! **Clients are cheap to clone** and share their connections, caches and the state of the account's regions. Create
 //! one for each account and keep it. Dropping a call cancels it.
@@ -82,6 +86,38 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Following a call
+//!
+//! **Diagnostics** are part of every response and error and need no setup: `response.diagnostics().summary()` is one line
+//! for a log, [`to_json`](Diagnostics::to_json) has every attempt with its region, status, charge, times and connection.
+//!
+//! **Logs and traces** go through `tracing`. An operation is a span (`read_item orders`, level INFO), every request of it is a
+//! span within (region, status, charge, why it was sent, level DEBUG), and circuit breakers that open, regions that are left
+//! and throttling are events at WARN. With a subscriber of `tracing_subscriber` that reads the environment,
+//! `RUST_LOG=perihelion=debug` prints the steps of each call:
+//!
+//! ```text
+//! DEBUG operation{otel.name=read_item orders …}:attempt{perihelion.region="West US" …}: perihelion::attempt: response received status=503 …
+//! DEBUG operation{otel.name=read_item orders …}: perihelion::operation: attempt is followed by another region="West US" reason="…"
+//! DEBUG operation{otel.name=read_item orders …}: perihelion::operation: operation succeeded summary=read_item in 3.10 ms, 1.00 RU: West US 503 1.20 ms → East US 200 1.60 ms
+//! ```
+//!
+//! **Metrics** are instruments of OpenTelemetry (feature `telemetry`): give
+//! `CosmosClientBuilder::meter_provider` a meter provider, and durations, request charges and returned rows are histograms,
+//! retries, failovers, hedges and throttled responses counters, open circuit breakers and unavailable regions gauges. A
+//! program that keeps other metrics implements [`OperationObserver`](driver::telemetry::OperationObserver) and sets it with
+//! [`CosmosDriver::set_observer`].
+//!
+//! **Over OTLP**: `tracing-opentelemetry` and `opentelemetry-otlp` send spans and metrics to a collector. The example
+//! `telemetry` is a complete program, with this crate's HTTP client below the exporter:
+//! `cargo run -p perihelion --example telemetry`.
+//!
+//! Names are those of OpenTelemetry's conventions for Cosmos DB. `docs/telemetry.md` in the repository lists every span,
+//! attribute, event and metric. Keys, tokens, item bodies, partition keys and query texts are in none of them. With nobody
+//! listening, an operation pays one comparison per span.
+//!
+//! # When regions fail
 //!
 //! `docs/retries.md` in the repository has a table of what the client does on its own when a region is down, slow or
 //! lagging, when a partition moves, and when requests are throttled. The settings for it are [`OperationOptions`],

@@ -8,9 +8,9 @@ mod account_discovery;
 mod call_deadline;
 mod failback;
 mod metadata_lookup;
-mod traced;
+mod observed;
 
-pub use self::traced::WeakDriver;
+pub use self::observed::WeakDriver;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -80,8 +80,8 @@ impl CosmosDriver {
         let backup_endpoints = account.backup_endpoints().iter().cloned().map(Endpoint::global).collect();
         let account = AccountState::unknown(Endpoint::global(account.endpoint().clone()));
         let partitions = PartitionState::new(settings.circuit_breaker);
-        let now = clock.now();
         let identity = gateway.identity(account.global().clone());
+        let now = clock.now();
         CosmosDriver(Arc::new_cyclic(|this| Inner {
             this: this.clone(),
             settings,

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use super::CosmosDriver;
-use crate::clock::Sleep;
+use crate::clock::{Sleep, after};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::OperationOptions;
 
@@ -17,16 +17,14 @@ const REPORT_TIME: Duration = Duration::from_millis(50);
 pub struct CallDeadline {
     driver: CosmosDriver,
     options: OperationOptions,
-    /// None if it is further away than the clock can tell.
-    at: Option<Instant>,
+    at: Instant,
 }
 
 impl CosmosDriver {
     /// The deadline of a call with these options that starts now.
     pub fn call_deadline(&self, options: &OperationOptions) -> Result<CallDeadline> {
         let timeout = self.0.settings.for_operation(Some(options))?.timeouts.end_to_end;
-        let at = self.0.clock.now().checked_add(timeout);
-        Ok(CallDeadline { driver: self.clone(), options: options.clone(), at })
+        Ok(CallDeadline { driver: self.clone(), options: options.clone(), at: self.0.clock.after(timeout) })
     }
 
     /// Ends after this time, by the clock of the driver.
@@ -38,21 +36,18 @@ impl CosmosDriver {
 impl CallDeadline {
     /// The options of the next request: those of the call, with the time that is left. An error if none is left.
     pub fn options(&self) -> Result<OperationOptions> {
-        let mut options = self.options.clone();
-        if let Some(at) = self.at {
-            let left = at.saturating_duration_since(self.driver.0.clock.now());
-            if left.is_zero() {
-                return Err(deadline_passed());
-            }
-            options.timeouts = options.timeouts.with_end_to_end(left);
+        let left = self.at.saturating_duration_since(self.driver.0.clock.now());
+        if left.is_zero() {
+            return Err(deadline_passed());
         }
+        let mut options = self.options.clone();
+        options.timeouts = options.timeouts.with_end_to_end(left);
         Ok(options)
     }
 
     /// The result of `work`, or an error once the deadline has passed; the work is then dropped.
     pub async fn within<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let end = self.at.and_then(|at| at.checked_add(REPORT_TIME));
-        match self.driver.0.clock.within(end, work).await {
+        match self.driver.0.clock.within(Some(after(self.at, REPORT_TIME)), work).await {
             Some(result) => result,
             None => Err(deadline_passed()),
         }

@@ -17,12 +17,14 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme,
 };
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use super::proxy::is_loopback;
 use crate::call::StepError;
 use crate::error::{BoxError, ErrorKind};
-use crate::stream::{Socket, Stream};
+use crate::stream::{BaseStream, Socket, Stream};
 use crate::trace::{Protocol, Step};
 
 /// Which server certificates are trusted.
@@ -36,11 +38,32 @@ pub(crate) enum TrustPolicy {
     AcceptAny,
 }
 
+impl TrustPolicy {
+    /// Adds what `defaults` trusts, unless this policy trusts only its own certificates, or any.
+    fn or(self, defaults: TrustPolicy) -> Self {
+        match (self, defaults) {
+            (TrustPolicy::SystemAnd(mut these), TrustPolicy::SystemAnd(more)) => {
+                these.extend(more);
+                TrustPolicy::SystemAnd(these)
+            }
+            (TrustPolicy::SystemAnd(these), defaults) if these.is_empty() => defaults,
+            (these, _) => these,
+        }
+    }
+}
+
 /// What a client trusts: everywhere, and on the loopback interface in addition.
 #[derive(Clone, Debug)]
 pub(crate) struct Trust {
     pub(crate) policy: TrustPolicy,
     pub(crate) loopback: Option<LoopbackRoots>,
+}
+
+impl Trust {
+    /// Adds what `defaults` trusts, unless this client trusts only its own certificates, or any.
+    pub(crate) fn or(self, defaults: Trust) -> Self {
+        Trust { policy: self.policy.or(defaults.policy), loopback: self.loopback.or(defaults.loopback) }
+    }
 }
 
 impl Default for Trust {
@@ -106,9 +129,31 @@ impl Tls {
     pub(crate) async fn handshake(
         &self,
         name: &str,
-        socket: Socket,
+        base: BaseStream,
         protocol: Option<Protocol>,
     ) -> Result<(Stream, Protocol), StepError> {
+        let (tls, protocol) = self.handshake_over(base, name, protocol).await?;
+        Ok((Stream::Tls(Box::new(tls)), protocol))
+    }
+
+    /// Runs the TLS handshake with the proxy `name`, which speaks HTTP/1.1.
+    pub(crate) async fn handshake_with_proxy(
+        &self,
+        name: &str,
+        socket: Socket,
+    ) -> Result<BaseStream, StepError> {
+        match self.handshake_over(socket, name, Some(Protocol::Http1)).await {
+            Ok((tls, _)) => Ok(BaseStream::TlsToProxy(Box::new(tls))),
+            Err(error) => Err(StepError { step: Step::Proxy, ..error }),
+        }
+    }
+
+    async fn handshake_over<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: S,
+        name: &str,
+        protocol: Option<Protocol>,
+    ) -> Result<(TlsStream<S>, Protocol), StepError> {
         let fail = |kind| StepError::new(kind, Step::Tls);
         let connectors = self.0.connectors.get_or_init(|| TlsConnectors::new(&self.0.trust)).as_ref();
         let connectors =
@@ -121,7 +166,7 @@ impl Tls {
         let name = ServerName::try_from(name.to_owned())
             .map_err(|error| fail(ErrorKind::Invalid).with_source(error))?;
         let tls = connector
-            .connect(name, socket)
+            .connect(name, stream)
             .await
             .map_err(|error| fail(kind_of(&error)).with_source(cause_of(error)))?;
         let negotiated = match tls.get_ref().1.alpn_protocol() {
@@ -132,7 +177,7 @@ impl Tls {
         match protocol {
             Some(protocol) if protocol != negotiated => Err(fail(ErrorKind::Unreachable)
                 .with_source(format!("the server does not support {protocol}: allow {negotiated}"))),
-            _ => Ok((Stream::Tls(Box::new(tls)), negotiated)),
+            _ => Ok((tls, negotiated)),
         }
     }
 }

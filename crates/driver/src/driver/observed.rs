@@ -1,4 +1,4 @@
-//! Operations in their spans, and the observer that is told of them.
+//! The observer that is told of operations, and what it is told.
 
 use std::sync::{Arc, Weak};
 use std::time::Instant;
