@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream;
-use perihelion::{ContainerClient, ErrorKind};
+use perihelion::{ContainerClient, ErrorKind, OperationOptions, TimeoutOptions};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -24,6 +24,9 @@ use crate::write_history::{ReadCheck, WriteHistory, WriteOutcome};
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 /// How many requests are sent at a time before and after the workload.
 const PARALLEL_MAX: usize = 16;
+
+/// How long the first write of an item may take.
+const PREPARE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a run ended without a report.
 #[derive(Debug, thiserror::Error)]
@@ -101,7 +104,10 @@ async fn write_first_versions(
     let writes = stream::iter(all).map(|(worker, item)| async move {
         let version = history.item(worker, item).begin_write();
         let stored = TestItem::owned(worker, item, version, workload.padding);
-        container.upsert_item(stored.pk.as_str(), &stored).await?;
+        // The deadline of the workload may be short, and this is no part of it.
+        let timeouts = TimeoutOptions::new().with_end_to_end(PREPARE_TIMEOUT);
+        let options = OperationOptions::new().with_timeouts(timeouts);
+        container.upsert_item(stored.pk.as_str(), &stored).options(options).await?;
         history.item(worker, item).end_write(version, WriteOutcome::Acknowledged);
         Ok::<(), perihelion::Error>(())
     });

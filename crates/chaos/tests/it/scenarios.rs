@@ -50,7 +50,7 @@ async fn survives(name: &str) -> Vec<Report> {
     let reports = futures::future::join_all(schedules.iter().map(execute)).await;
     for report in &reports {
         let violated: Vec<_> = report.guarantees.iter().filter(|result| result.violations > 0).collect();
-        assert!(violated.is_empty(), "{name}, {}: {violated:#?}", report.variant);
+        assert!(violated.is_empty(), "{name}, {}: {violated:#?} {:#?}", report.variant, report.faults);
         assert!(report.all_reads.operations > 0 && report.all_writes.operations > 0);
     }
     reports
@@ -98,12 +98,13 @@ survived! {
     a_region_that_never_answers_is_survived: "black-hole", was_left_and_found;
     a_write_region_that_never_answers_is_survived: "silent-writes",
         |impact| was_left_and_found(impact) && impact.writes.left.is_some() && impact.writes.diverted > 0;
-    a_write_region_that_stops_reading_is_survived: "stalled-peer", |impact| impact.writes.during.failed() > 0;
+    a_write_region_that_stops_reading_is_survived: "stalled-peer",
+        |impact| impact.writes.during.max > Some(Duration::from_millis(500));
     a_runtime_that_ends_is_survived: "runtime-ends", was_left_and_found;
     a_region_without_writes_is_survived: "no-writes",
         |impact| impact.writes.during.retries > 0 && impact.writes.diverted > 0;
     slow_metadata_is_survived: "slow-metadata",
-        |impact| impact.reads.during.max > Some(Duration::from_millis(500));
+        |impact| impact.reads.during.max > Some(Duration::from_secs(1));
     writes_that_are_throttled_and_then_lost_are_survived: "throttled-then-lost",
         |impact| impact.writes.during.operations > 0;
     a_partition_that_is_bad_in_one_region_is_survived: "bad-partition",
