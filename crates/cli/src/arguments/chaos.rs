@@ -6,7 +6,7 @@ use super::control::CONTROL_URL;
 
 const EXAMPLES: &str = "\
 Examples:
-  peri chaos                              run all variants of all built-in scenarios, in about fifteen minutes
+  peri chaos                              run all variants of all built-in scenarios, in about seven minutes
   peri chaos --list                       list the built-in scenarios
   peri chaos region-down black-hole       run two of them
   peri chaos --seed 7                     use another seed; the same seed gives the same faults and operations
@@ -20,9 +20,10 @@ Examples:
 
 A scenario runs on an account in three regions in this process. The Perihelion client reads and writes steadily while
 faults begin and end. A scenario with several variants runs once for each: one or all regions accept writes, the client
-hedges or not, deadlines are short or long. The result shows, for each fault, how long operations took to recover, and their latency before,
-during and after the fault in milliseconds. The exit code is 9 if a guarantee was violated: an acknowledged write was
-lost, an operation ended after its deadline, or a read failed. docs/failure-playbook.md describes scenario files.";
+hedges or not, deadlines are short or long. The result shows, for each fault, how long operations took to recover, and
+their latency before, during and after the fault in milliseconds. The exit code is 9 if a guarantee was violated: an
+acknowledged write was lost, an operation ended after its deadline, or a read failed. docs/failure-playbook.md describes
+scenario files.";
 
 /// Test an account under faults: a steady workload while regions, partitions and connections fail
 #[derive(Debug, clap::Args)]
