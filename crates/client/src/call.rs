@@ -1,14 +1,15 @@
-//! An operation that is sent when it is awaited.
+//! Operations that are sent when they are awaited.
 
 use std::fmt;
 use std::future::IntoFuture;
 
 use driver::operation::{Operation, Precondition};
 use driver::options::OperationOptions;
-use driver::{CosmosDriver, Error, ErrorKind, Response};
+use driver::{CallDeadline, CosmosDriver, Error, ErrorKind, Response};
 use futures::future::BoxFuture;
 
 use crate::Result;
+use crate::call_options::call_options;
 
 /// An operation that is sent when it is awaited, and returns an `R`.
 #[must_use = "nothing is sent before it is awaited"]
@@ -22,6 +23,8 @@ pub struct Call<R> {
     on_error: fn(Error) -> Result<R>,
 }
 
+call_options!(impl[R] Call<R>, "Sets how long the call may take, with every attempt and wait.");
+
 impl<R> Call<R> {
     pub(crate) fn new(
         driver: &CosmosDriver,
@@ -31,10 +34,8 @@ impl<R> Call<R> {
         Call { driver: driver.clone(), operation, options: OperationOptions::new(), read, on_error: Err }
     }
 
-    /// Sets the options of this call alone: deadline, regions, retries, hedging, consistency.
-    pub fn options(mut self, options: OperationOptions) -> Call<R> {
-        self.options = options;
-        self
+    pub(crate) fn options_mut(&mut self) -> &mut OperationOptions {
+        &mut self.options
     }
 
     /// Writes only if the resource still has this ETag; otherwise the error is
@@ -89,16 +90,74 @@ impl<R> fmt::Debug for Call<R> {
     }
 }
 
-/// Reads a resource and creates it if it is missing. If another client creates it in between, it is read again.
-pub(crate) async fn read_or_create<R: Send + 'static>(
-    read: impl Fn() -> Call<R>,
-    create: impl FnOnce() -> Call<R>,
-) -> Result<R> {
-    match read().await {
-        Err(error) if error.kind() == ErrorKind::NotFound => match create().await {
-            Err(error) if error.kind() == ErrorKind::Conflict => read().await,
-            created => created,
-        },
-        read => read,
+/// The requests of a [`CompoundCall`], once its options are known.
+type Requests<R> = Box<dyn FnOnce(CallDeadline) -> BoxFuture<'static, Result<R>> + Send>;
+
+/// A call of several requests, which are sent when it is awaited and share one deadline. It returns an `R`.
+#[must_use = "nothing is sent before it is awaited"]
+pub struct CompoundCall<R> {
+    driver: CosmosDriver,
+    options: OperationOptions,
+    requests: Requests<R>,
+}
+
+call_options!(impl[R] CompoundCall<R>, "Sets how long the call may take, with all its requests.");
+
+impl<R> CompoundCall<R> {
+    /// A call that makes these requests. Each takes its options from the deadline.
+    pub(crate) fn new<F>(
+        driver: &CosmosDriver,
+        requests: impl FnOnce(CallDeadline) -> F + Send + 'static,
+    ) -> CompoundCall<R>
+    where
+        F: Future<Output = Result<R>> + Send + 'static,
+    {
+        let requests =
+            Box::new(move |deadline| -> BoxFuture<'static, Result<R>> { Box::pin(requests(deadline)) });
+        CompoundCall { driver: driver.clone(), options: OperationOptions::new(), requests }
     }
+
+    fn options_mut(&mut self) -> &mut OperationOptions {
+        &mut self.options
+    }
+
+    async fn send(self) -> Result<R> {
+        let deadline = self.driver.call_deadline(&self.options)?;
+        deadline.within((self.requests)(deadline.clone())).await
+    }
+}
+
+impl<R: Send + 'static> IntoFuture for CompoundCall<R> {
+    type Output = Result<R>;
+    type IntoFuture = BoxFuture<'static, Result<R>>;
+
+    fn into_future(self) -> BoxFuture<'static, Result<R>> {
+        Box::pin(self.send())
+    }
+}
+
+impl<R> fmt::Debug for CompoundCall<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompoundCall").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// A call that reads a resource and creates it if it is missing. If another client creates it in between, it is read
+/// again.
+pub(crate) fn read_or_create<R: Send + 'static>(
+    read: impl Fn() -> Call<R> + Send + Sync + 'static,
+    create: Call<R>,
+) -> CompoundCall<R> {
+    let driver = create.driver.clone();
+    CompoundCall::new(&driver, async move |deadline| match read().options(deadline.options()?).await {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            match create.options(deadline.options()?).await {
+                Err(error) if error.kind() == ErrorKind::Conflict => {
+                    read().options(deadline.options()?).await
+                }
+                created => created,
+            }
+        }
+        read => read,
+    })
 }

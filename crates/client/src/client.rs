@@ -5,15 +5,14 @@ use driver::operation::{Operation, OperationKind, Target};
 use protocol::database::DatabaseProperties;
 use serde::Serialize;
 
-use crate::call::{Call, read_or_create};
-
+use crate::Throughput;
+use crate::call::{Call, CompoundCall, read_or_create};
 use crate::container::ContainerClient;
 use crate::database::DatabaseClient;
 use crate::list::List;
 use crate::response::Response;
 use crate::serialize::to_body;
 use crate::throughput::with_throughput;
-use crate::{Result, Throughput};
 
 /// The client of a Cosmos DB account. Cheap to clone; clones share connections, caches and the state of the regions.
 #[derive(Clone, Debug)]
@@ -42,9 +41,9 @@ impl CosmosClient {
     }
 
     /// Reads the database with this id, and creates it if it does not exist.
-    pub async fn create_database_if_missing(&self, id: &str) -> Result<Response<DatabaseProperties>> {
+    pub fn create_database_if_missing(&self, id: &str) -> CompoundCall<Response<DatabaseProperties>> {
         let database = self.database(id);
-        read_or_create(|| database.read(), || self.create_database(id)).await
+        read_or_create(move || database.read(), self.create_database(id))
     }
 
     /// Lists the databases of the account.
@@ -75,9 +74,20 @@ impl CosmosClient {
 
     /// Reads the metadata of the account and of these containers, so that the first operations on them need not wait for
     /// it.
-    pub async fn warm_up(&self, containers: &[&ContainerClient]) -> Result<()> {
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use perihelion::{CosmosClient, Result};
+    /// # async fn run(client: CosmosClient) -> Result<()> {
+    /// let orders = client.database("shop").container("orders");
+    /// client.warm_up(&[&orders]).timeout(Duration::from_secs(5)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn warm_up(&self, containers: &[&ContainerClient]) -> CompoundCall<()> {
         let names: Vec<_> = containers.iter().map(|container| container.name().clone()).collect();
-        self.driver.warm_up(&names).await
+        let driver = self.driver.clone();
+        CompoundCall::new(&self.driver, async move |_| driver.warm_up(&names).await)
     }
 
     /// The driver of this client, for operations that the client has no typed method for.

@@ -5,11 +5,11 @@ use driver::SessionScope;
 use driver::operation::{ContainerName, Operation, OperationKind, Target};
 use protocol::container::ContainerProperties;
 
-use crate::call::Call;
+use crate::call::{Call, CompoundCall};
 use crate::response::Response;
 use crate::serialize::to_body;
 use crate::throughput::{read_throughput, replace_throughput};
-use crate::{FeedRange, Result, Throughput};
+use crate::{FeedRange, Throughput};
 
 /// The client of one container. Cheap to clone; keep one per container.
 #[derive(Clone, Debug)]
@@ -52,27 +52,33 @@ impl ContainerClient {
 
     /// The feed ranges of the container, one for each physical partition, for readers that share the work. A feed range
     /// stays valid when its partition splits.
-    pub async fn feed_ranges(&self) -> Result<Vec<FeedRange>> {
-        let container = self.driver().container(&self.name).await?;
-        let partitions = self.driver().partitions(&container).await?;
-        Ok(partitions.map().partitions().iter().map(|partition| partition.range.clone()).collect())
+    pub fn feed_ranges(&self) -> CompoundCall<Vec<FeedRange>> {
+        let (driver, name) = (self.driver.clone(), self.name.clone());
+        CompoundCall::new(&self.driver, async move |_| {
+            let container = driver.container(&name).await?;
+            let partitions = driver.partitions(&container).await?;
+            Ok(partitions.map().partitions().iter().map(|partition| partition.range.clone()).collect())
+        })
     }
 
     /// The session token of this client for all partitions of the container: a reader in another process that uses it
     /// sees at least what this client has seen. None until something was read or written.
-    pub async fn session_token(&self) -> Result<Option<String>> {
-        let container = self.driver().container(&self.name).await?;
-        Ok(container.session().token(SessionScope::Unknown))
+    pub fn session_token(&self) -> CompoundCall<Option<String>> {
+        let (driver, name) = (self.driver.clone(), self.name.clone());
+        CompoundCall::new(&self.driver, async move |_| {
+            let container = driver.container(&name).await?;
+            Ok(container.session().token(SessionScope::Unknown))
+        })
     }
 
     /// Reads the container's own throughput; none if it shares the throughput of its database.
-    pub async fn throughput(&self) -> Result<Response<Option<Throughput>>> {
-        read_throughput(&self.driver, Target::container(&self.name)).await
+    pub fn throughput(&self) -> CompoundCall<Response<Option<Throughput>>> {
+        read_throughput(&self.driver, Target::container(&self.name))
     }
 
     /// Replaces the container's own throughput.
-    pub async fn set_throughput(&self, throughput: &Throughput) -> Result<Response<()>> {
-        replace_throughput(&self.driver, Target::container(&self.name), throughput).await
+    pub fn set_throughput(&self, throughput: &Throughput) -> CompoundCall<Response<()>> {
+        replace_throughput(&self.driver, Target::container(&self.name), throughput)
     }
 
     /// Deletes the container and all its items.

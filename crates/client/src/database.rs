@@ -5,14 +5,13 @@ use driver::operation::{Operation, OperationKind, Target};
 use protocol::container::ContainerProperties;
 use protocol::database::DatabaseProperties;
 
-use crate::call::{Call, read_or_create};
-
+use crate::Throughput;
+use crate::call::{Call, CompoundCall, read_or_create};
 use crate::container::ContainerClient;
 use crate::list::List;
 use crate::response::Response;
 use crate::serialize::to_body;
 use crate::throughput::{read_throughput, replace_throughput, with_throughput};
-use crate::{Result, Throughput};
 
 /// The client of one database. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -64,12 +63,23 @@ impl DatabaseClient {
 
     /// Reads the container with this id, and creates it if it does not exist. A container that exists stays unchanged,
     /// even if its properties differ: compare the response.
-    pub async fn create_container_if_missing(
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use perihelion::{ContainerProperties, DatabaseClient, PartitionKeyDefinition, Result};
+    /// # async fn run(shop: DatabaseClient) -> Result<()> {
+    /// let key = PartitionKeyDefinition::hash("/customer")?;
+    /// let orders = ContainerProperties::new("orders", key);
+    /// shop.create_container_if_missing(&orders).timeout(Duration::from_secs(10)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn create_container_if_missing(
         &self,
         properties: &ContainerProperties,
-    ) -> Result<Response<ContainerProperties>> {
+    ) -> CompoundCall<Response<ContainerProperties>> {
         let container = self.container(&properties.id);
-        read_or_create(|| container.read(), || self.create_container(properties)).await
+        read_or_create(move || container.read(), self.create_container(properties))
     }
 
     /// Lists the containers of the database.
@@ -90,12 +100,12 @@ impl DatabaseClient {
     }
 
     /// Reads the throughput that the containers of the database share; none if it has none.
-    pub async fn throughput(&self) -> Result<Response<Option<Throughput>>> {
-        read_throughput(&self.driver, Target::database(&self.id)).await
+    pub fn throughput(&self) -> CompoundCall<Response<Option<Throughput>>> {
+        read_throughput(&self.driver, Target::database(&self.id))
     }
 
     /// Replaces the throughput that the containers of the database share.
-    pub async fn set_throughput(&self, throughput: &Throughput) -> Result<Response<()>> {
-        replace_throughput(&self.driver, Target::database(&self.id), throughput).await
+    pub fn set_throughput(&self, throughput: &Throughput) -> CompoundCall<Response<()>> {
+        replace_throughput(&self.driver, Target::database(&self.id), throughput)
     }
 }

@@ -2,8 +2,8 @@
 
 use driver::diagnostics::Diagnostics;
 use protocol::status::Status;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::Result;
 use crate::serialize::from_body;
@@ -19,7 +19,20 @@ pub struct Response<T> {
 pub type ItemResponse<T> = Response<T>;
 
 /// An item with its system properties.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+///
+/// It serializes as the service stores it, with its system properties, so that an item that is put into a cache or a
+/// file is read back unchanged. It can be written as well: the service ignores the system properties of an item that
+/// it is sent, and gives the item new ones.
+///
+/// ```
+/// # use perihelion::Item;
+/// let stored = serde_json::json!({"id": "o-1", "total": 3, "_etag": "\"e\"", "_ts": 1700000000, "_rid": "r=="});
+/// let item: Item<serde_json::Value> = serde_json::from_value(stored.clone())?;
+/// assert_eq!((item.timestamp, &item.value["total"]), (1700000000, &3.into()));
+/// assert_eq!(serde_json::to_value(&item)?, stored);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Item<T> {
     /// The item without its system properties, unless `T` has them too.

@@ -1,15 +1,16 @@
 //! Reads and replaces the throughput (RU/s) of a database or container, which the service stores as an offer.
 
 use driver::operation::{Operation, OperationKind, Target};
-use driver::{CosmosDriver, Error, ErrorKind};
+use driver::{CallDeadline, CosmosDriver, Error, ErrorKind};
 use protocol::headers as names;
 use protocol::throughput::{Offer, OfferContent, Throughput};
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::Result;
+use crate::call::CompoundCall;
 use crate::response::Response;
 use crate::serialize::{from_body, to_body};
-use crate::{OperationOptions, Result};
 
 /// Adds the throughput of a new database or container to the operation that creates it.
 pub(crate) fn with_throughput(operation: Operation, throughput: Option<&Throughput>) -> Operation {
@@ -37,52 +38,76 @@ struct Offers {
     offers: Vec<Offer>,
 }
 
-/// Reads the throughput of a database or container; none if it has no throughput of its own.
-pub(crate) async fn read_throughput(
+/// A call that reads the throughput of a database or container; none if it has no throughput of its own.
+pub(crate) fn read_throughput(
     driver: &CosmosDriver,
     target: Target,
-) -> Result<Response<Option<Throughput>>> {
-    let (offer, response) = read_offer(driver, target).await?.into_parts();
-    let throughput = offer.as_ref().map(Offer::throughput).transpose();
-    let throughput = throughput.map_err(|error| Error::new(ErrorKind::BadResponse, error.message))?;
-    Ok(Response::with_value(throughput, response))
+) -> CompoundCall<Response<Option<Throughput>>> {
+    let offers = driver.clone();
+    CompoundCall::new(driver, async move |deadline| {
+        let (offer, response) = read_offer(&offers, target, &deadline).await?.into_parts();
+        let throughput = offer.as_ref().map(Offer::throughput).transpose();
+        let throughput = throughput.map_err(|error| Error::new(ErrorKind::BadResponse, error.message))?;
+        Ok(Response::with_value(throughput, response))
+    })
 }
 
-/// Replaces the throughput of a database or container, also from manual to autoscale or back.
-pub(crate) async fn replace_throughput(
+/// A call that replaces the throughput of a database or container, also from manual to autoscale or back.
+pub(crate) fn replace_throughput(
     driver: &CosmosDriver,
     target: Target,
     throughput: &Throughput,
-) -> Result<Response<()>> {
-    let mut response = None;
-    // A change between manual and autoscale lets the service choose the amount; a second request then sets it.
-    for _ in 0..2 {
-        let Some(mut offer) = read_offer(driver, target.clone()).await?.into_value() else {
-            let message =
-                "it has no throughput of its own: it shares its database's, or the account is serverless";
-            return Err(Error::new(ErrorKind::NotFound, message));
-        };
-        if let Some(response) = response.take()
-            && offer.throughput().as_ref() == Ok(throughput)
-        {
+) -> CompoundCall<Response<()>> {
+    let (offers, throughput) = (driver.clone(), throughput.clone());
+    CompoundCall::new(driver, async move |deadline| {
+        if let Some(response) = replace_offer(&offers, &target, &throughput, &deadline).await? {
             return Response::without_body(response);
         }
-        let migration = migration_header(&offer, throughput);
-        offer.content = OfferContent::new(throughput);
-        let operation = Operation::new(OperationKind::Replace, Target::offer(&offer.system.rid));
-        let operation = operation.with_body(to_body(&offer)?);
-        let operation = match migration {
-            Some(header) => operation.with_header(header, "true"),
-            None => operation,
-        };
-        let replaced = Box::pin(driver.execute_operation(&operation, &OperationOptions::new())).await?;
-        if migration.is_none() {
-            return Response::without_body(replaced);
+        // A change between manual and autoscale lets the service choose the amount; a second request then sets it.
+        match replace_offer(&offers, &target, &throughput, &deadline).await {
+            Ok(Some(response)) => Response::without_body(response),
+            Ok(None) => {
+                let message = "the service accepted the new throughput and did not apply it";
+                Err(Error::new(ErrorKind::BadResponse, message))
+            }
+            // These kinds say that nothing was changed, which is true of the second request only.
+            Err(error) if matches!(error.kind(), ErrorKind::DeadlineExceeded | ErrorKind::Unavailable) => {
+                let what = error.message();
+                let message =
+                    format!("the kind of throughput was changed, and its amount perhaps not: {what}");
+                Err(error.with_kind(ErrorKind::Undecided).with_message(message))
+            }
+            Err(error) => Err(error),
         }
-        response = Some(replaced);
+    })
+}
+
+/// Replaces an offer, unless it is as wanted already; none if it changed between manual and autoscale, with an amount that
+/// the service chose.
+async fn replace_offer(
+    driver: &CosmosDriver,
+    target: &Target,
+    throughput: &Throughput,
+    deadline: &CallDeadline,
+) -> Result<Option<driver::Response>> {
+    let (offer, response) = read_offer(driver, target.clone(), deadline).await?.into_parts();
+    let Some(mut offer) = offer else {
+        let message =
+            "it has no throughput of its own: it shares its database's, or the account is serverless";
+        return Err(Error::new(ErrorKind::NotFound, message));
+    };
+    if offer.throughput().as_ref() == Ok(throughput) {
+        return Ok(Some(response));
     }
-    let message = "the service accepted the new throughput and did not apply it";
-    Err(Error::new(ErrorKind::BadResponse, message))
+    let migration = migration_header(&offer, throughput);
+    offer.content = OfferContent::new(throughput);
+    let mut operation =
+        Operation::new(OperationKind::Replace, Target::offer(&offer.system.rid)).with_body(to_body(&offer)?);
+    if let Some(header) = migration {
+        operation = operation.with_header(header, "true");
+    }
+    let replaced = Box::pin(driver.execute_operation(&operation, &deadline.options()?)).await?;
+    Ok(migration.is_none().then_some(replaced))
 }
 
 /// The header that changes an offer between manual and autoscale throughput, if that is needed.
@@ -95,17 +120,20 @@ fn migration_header(offer: &Offer, throughput: &Throughput) -> Option<&'static s
 }
 
 /// Reads the offer of a database or container; none if it has no offer of its own.
-async fn read_offer(driver: &CosmosDriver, target: Target) -> Result<Response<Option<Offer>>> {
-    let options = OperationOptions::new();
+async fn read_offer(
+    driver: &CosmosDriver,
+    target: Target,
+    deadline: &CallDeadline,
+) -> Result<Response<Option<Offer>>> {
     let resource = Operation::new(OperationKind::Read, target);
-    let resource = Box::pin(driver.execute_operation(&resource, &options)).await?;
+    let resource = Box::pin(driver.execute_operation(&resource, &deadline.options()?)).await?;
     let Identity { rid } = from_body(resource.body())?;
     let query = json!({
         "query": "SELECT * FROM o WHERE o.offerResourceId = @rid",
         "parameters": [{"name": "@rid", "value": rid}],
     });
     let query = Operation::new(OperationKind::Query, Target::offers()).with_body(to_body(&query)?);
-    let response = Box::pin(driver.execute_operation(&query, &options)).await?;
+    let response = Box::pin(driver.execute_operation(&query, &deadline.options()?)).await?;
     let offer = from_body::<Offers>(response.body())?.offers.into_iter().next();
     Ok(Response::with_value(offer, response))
 }

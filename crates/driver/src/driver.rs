@@ -5,14 +5,20 @@
 //! account's regions in `account_discovery`, and `failback` probes what was unavailable.
 
 mod account_discovery;
+mod call_deadline;
 mod failback;
 mod metadata_lookup;
+mod observed;
+
+pub use self::observed::WeakDriver;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Instant;
 
 use protocol::status::{Status, SubStatus};
+
+pub use self::call_deadline::CallDeadline;
 
 use crate::account::Account;
 use crate::background::{SupervisedTask, repeat};
@@ -31,6 +37,7 @@ use crate::routing::refresh::{REFRESH_INTERVAL, RefreshHistory};
 use crate::routing::{
     AccountState, Endpoint, PartitionId, PartitionState, Placement, StateCell, failback_interval,
 };
+use crate::telemetry::{ClientIdentity, OperationObserver, OperationSpan};
 
 /// A connection to one account. Cheap to clone; background tasks and caches end with the last clone.
 ///
@@ -54,6 +61,8 @@ struct Inner {
     containers: ContainerCache,
     hedging_budget: HedgingBudget,
     metrics: Metrics,
+    identity: ClientIdentity,
+    observer: OnceLock<Arc<dyn OperationObserver>>,
     clock: Clock,
     /// Reads the account's properties every few minutes.
     account_refresh: SupervisedTask,
@@ -71,6 +80,7 @@ impl CosmosDriver {
         let backup_endpoints = account.backup_endpoints().iter().cloned().map(Endpoint::global).collect();
         let account = AccountState::unknown(Endpoint::global(account.endpoint().clone()));
         let partitions = PartitionState::new(settings.circuit_breaker);
+        let identity = gateway.identity(account.global().clone());
         let now = clock.now();
         CosmosDriver(Arc::new_cyclic(|this| Inner {
             this: this.clone(),
@@ -84,6 +94,8 @@ impl CosmosDriver {
             containers: ContainerCache::new(),
             hedging_budget: HedgingBudget::default(),
             metrics: Metrics::new(),
+            identity,
+            observer: OnceLock::new(),
             clock,
             account_refresh: SupervisedTask::new(now),
             failback: SupervisedTask::new(now),
@@ -107,13 +119,9 @@ impl CosmosDriver {
         let settings = inner.settings.for_operation(Some(options))?;
         let started = inner.clock.now();
         inner.start_background(started);
-        if !inner.account.peek(AccountState::is_known) {
-            // Before the first request: a mistake of the caller is not a reason to send anything.
-            pipeline::check(operation)?;
-            inner.discover_account(after(started, settings.timeouts.end_to_end)).await?;
-        }
-        let result = pipeline::execute(inner, operation, &settings, started).await;
+        let result = inner.execute_traced(operation, &settings, started).await;
         inner.record_metrics(operation, &result);
+        inner.tell_observer(operation, &settings, started, &result);
         result
     }
 
@@ -239,6 +247,39 @@ impl Inner {
     /// The deadline of calls without options of their own, which start now.
     fn default_deadline(&self) -> Instant {
         self.clock.after(self.settings.operation.timeouts.end_to_end)
+    }
+
+    /// Carries out an operation, in a span if a subscriber wants one. The span is on the heap with everything in it, so
+    /// that an operation without a span pays nothing for it.
+    async fn execute_traced(
+        &self,
+        operation: &Operation,
+        settings: &OperationSettings,
+        started: Instant,
+    ) -> Result<Response> {
+        let consistency = || self.consistency(operation, settings);
+        match OperationSpan::start(operation, &self.identity, consistency) {
+            None => self.discover_and_execute(operation, settings, started).await,
+            Some(span) => {
+                let work = self.discover_and_execute(operation, settings, started);
+                Box::pin(span.around(operation, work)).await
+            }
+        }
+    }
+
+    /// Carries out an operation, after the account was discovered.
+    async fn discover_and_execute(
+        &self,
+        operation: &Operation,
+        settings: &OperationSettings,
+        started: Instant,
+    ) -> Result<Response> {
+        if !self.account.peek(AccountState::is_known) {
+            // Before the first request: a mistake of the caller is not a reason to send anything.
+            pipeline::check(operation)?;
+            self.discover_account(after(started, settings.timeouts.end_to_end)).await?;
+        }
+        pipeline::execute(self, operation, settings, started).await
     }
 
     fn record_metrics(&self, operation: &Operation, result: &Result<Response>) {

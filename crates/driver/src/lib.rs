@@ -70,6 +70,7 @@ pub mod query;
 pub mod diagnostics;
 mod error;
 mod response;
+pub mod telemetry;
 
 // 4. The account, its driver, and what drivers of a process share.
 mod account;
@@ -104,7 +105,7 @@ pub use account::Account;
 pub use background::Background;
 pub use cache::{Container, PartitionRanges};
 pub use clock::{Clock, Sleep};
-pub use driver::CosmosDriver;
+pub use driver::{CallDeadline, CosmosDriver, WeakDriver};
 pub use error::{Error, ErrorKind, Result};
 pub use gateway::Credential;
 pub use operation::{Access, Operation, OperationKind, Target};

@@ -11,10 +11,12 @@ const LOCAL: &str = "AccountEndpoint=http://localhost:8081/;AccountKey=\
 
 /// A client of the account in `PERI_CONNECTION_STRING`, or of the local account of `peri up`.
 pub(crate) fn connect() -> Result<CosmosClient> {
-    match std::env::var("PERI_CONNECTION_STRING") {
-        Ok(text) => CosmosClient::from_connection_string(&text),
-        Err(_) => CosmosClient::from_connection_string(LOCAL),
-    }
+    CosmosClient::from_connection_string(&connection_string())
+}
+
+/// The connection string in `PERI_CONNECTION_STRING`, or that of the local account of `peri up`.
+pub(crate) fn connection_string() -> String {
+    std::env::var("PERI_CONNECTION_STRING").unwrap_or_else(|_| LOCAL.to_owned())
 }
 
 /// An order of a customer.

@@ -15,9 +15,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::patch::Patch;
+use crate::call_options::call_options;
 use crate::container::ContainerClient;
 use crate::serialize::{from_body, to_body};
-use crate::{PartitionKey, Result};
+use crate::{OperationOptions, PartitionKey, Result};
 
 /// One operation of a [`Bulk`].
 #[derive(Clone, Debug)]
@@ -120,6 +121,8 @@ pub struct Bulk {
     repeatable: bool,
 }
 
+call_options!(impl[] Bulk, "Sets how long each request may take; operations that are rejected are sent again.", without options);
+
 impl ContainerClient {
     /// An empty bulk on the items of this container.
     pub fn bulk(&self) -> Bulk {
@@ -169,10 +172,25 @@ impl Bulk {
         self.operation(BulkOperation::delete(key, id))
     }
 
-    /// Sets how many requests are sent at a time and how long operations are retried.
+    /// Sets how many requests are sent at a time and how long operations are retried. The options of requests
+    /// ([`BulkOptions::operation`]) are merged into those that were set before: what they set wins, and what they do not
+    /// set stays as it was. A session token and [`returning_content`](Bulk::returning_content) stay as well.
     pub fn options(mut self, options: BulkOptions) -> Bulk {
-        self.options = options;
+        let before = std::mem::replace(&mut self.options, options);
+        self.options.operation = std::mem::take(&mut self.options.operation).or(&before.operation);
+        self.options.returns_content |= before.returns_content;
+        self.options.session_token = self.options.session_token.take().or(before.session_token);
         self
+    }
+
+    /// Uses this session token instead of the client's own: reads see at least what the token has seen.
+    pub fn session_token(mut self, token: &str) -> Bulk {
+        self.options = self.options.with_session_token(token);
+        self
+    }
+
+    fn options_mut(&mut self) -> &mut OperationOptions {
+        &mut self.options.operation
     }
 
     /// Declares all operations idempotent; see [`BulkOperation::repeatable`].

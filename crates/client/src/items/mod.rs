@@ -1,4 +1,5 @@
-//! Operations on the items of a container: reads, writes, patches, batches, bulk, queries and the change feed.
+//! Operations on the items of a container: reads, writes, patches, batches, bulk, queries and the change feed, also as
+//! a view of the container with one type of items.
 
 mod batch;
 mod bulk;
@@ -6,6 +7,8 @@ mod change_feed;
 mod patch;
 mod query;
 mod read;
+mod read_many;
+mod typed;
 mod write;
 
 pub use batch::{Batch, BatchItem, BatchResponse};
@@ -14,4 +17,6 @@ pub use change_feed::{Changes, ChangesPage, FollowChanges};
 pub use patch::Patch;
 pub use query::{Page, Pages, Query, QueryItems};
 pub use read::ReadItem;
+pub use read_many::{ItemIdentity, ReadMany, ReadManyResponse};
+pub use typed::TypedContainer;
 pub use write::WriteItem;

@@ -3,20 +3,25 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use driver::diagnostics::Diagnostics;
-use driver::query::{QueryOptions, QueryPages, ServicePages};
+use driver::query::{QueryOptions, QueryPage, QueryPages, ServicePages};
 use driver::{Error, ErrorKind};
-use futures::Stream;
-use futures::stream::try_unfold;
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use protocol::container::{KeyCompleteness, PartitionKeyDefinition};
+use protocol::headers as names;
 use protocol::partition::{EpkRange, effective_key, prefix_range};
+use protocol::query::{IndexMetrics, QueryMetrics};
 use protocol::status::{Status, SubStatus};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::call_options::call_options;
 use crate::container::ContainerClient;
+use crate::pages::{PageReader, PageStream, entries};
 use crate::serialize::{from_body, to_body};
 use crate::{FeedRange, OperationOptions, PartitionKey, Result};
 
@@ -94,6 +99,14 @@ pub struct QueryItems<T> {
     row: PhantomData<fn() -> T>,
 }
 
+call_options!(impl[T] QueryItems<T>, "Sets how long each page may take, with all its requests.");
+
+impl<T> QueryItems<T> {
+    fn options_mut(&mut self) -> &mut OperationOptions {
+        &mut self.options
+    }
+}
+
 impl<T: DeserializeOwned> QueryItems<T> {
     /// Limits the query to items of this partition key, or of all keys with this prefix.
     pub fn partition_key(mut self, key: impl Into<PartitionKey>) -> QueryItems<T> {
@@ -132,20 +145,28 @@ impl<T: DeserializeOwned> QueryItems<T> {
         self
     }
 
-    /// Sets the options of each request of this query.
-    pub fn options(mut self, options: OperationOptions) -> QueryItems<T> {
-        self.options = options;
-        self
+    /// Asks for [query metrics](Page::query_metrics): what the service read, and how long it took.
+    pub fn query_metrics(self) -> QueryItems<T> {
+        self.header(names::POPULATE_QUERY_METRICS, "true")
     }
 
-    /// Plans the query. Pages are then read one by one; [`Pages::continuation`] lets another process continue.
+    /// Asks for [index metrics](Page::index_metrics): the indexes that the query used, and those that would help. The
+    /// service works them out anew for every page, so ask while a query is tuned.
+    pub fn index_metrics(self) -> QueryItems<T> {
+        self.header(names::POPULATE_INDEX_METRICS, "true")
+    }
+
+    /// Plans the query. The result is a [`Stream`](crate::Stream) of pages; the
+    /// [continuation](Page::continuation) of a page lets another process go on after it.
     pub async fn pages(self) -> Result<Pages<T>> {
         let QueryItems { container, query, key, paging, options, .. } = self;
         let request = QueryRequest { container, body: query.body()?, key, paging, options };
         let pages = Box::pin(request.plan()).await?;
+        let continuation = request.paging.continuation.clone();
         // A continuation is not valid for a container that was created again under the same name.
-        let again = request.paging.continuation.is_none().then(|| Box::new(request));
-        Ok(Pages { pages, restart: again, row: PhantomData })
+        let may_restart = continuation.is_none();
+        let reader = QueryReader { pages, request: Box::new(request), may_restart };
+        Ok(Pages { pages: PageStream::new(reader), continuation, row: PhantomData })
     }
 
     /// The rows as a stream that requests pages as they are needed. It ends with the first error.
@@ -153,25 +174,8 @@ impl<T: DeserializeOwned> QueryItems<T> {
     where
         T: Send,
     {
-        enum State<T> {
-            New(Box<QueryItems<T>>),
-            Running(Box<Pages<T>>, std::vec::IntoIter<T>),
-        }
-        try_unfold(State::New(Box::new(self)), async |state| {
-            let (mut pages, mut rows) = match state {
-                State::New(query) => (Box::new(query.pages().await?), Vec::new().into_iter()),
-                State::Running(pages, rows) => (pages, rows),
-            };
-            loop {
-                if let Some(row) = rows.next() {
-                    return Ok(Some((row, State::Running(pages, rows))));
-                }
-                match pages.next_page().await? {
-                    Some(page) => rows = page.items.into_iter(),
-                    None => return Ok(None),
-                }
-            }
-        })
+        let pages = stream::once(self.pages()).try_flatten();
+        entries(Box::pin(pages.map_ok(|page| page.items)))
     }
 }
 
@@ -193,12 +197,43 @@ struct QueryRequest {
 
 impl QueryRequest {
     async fn plan(&self) -> Result<QueryPages<ServicePages>> {
-        let mut paging = self.paging.clone();
-        if let Some(key) = &self.key {
-            paging = paging.with_range(key_range(key, &self.container).await?);
-        }
         let (driver, name) = (self.container.driver(), self.container.name());
-        driver.query(name, self.body.clone(), &paging, &self.options).await
+        let deadline = driver.call_deadline(&self.options)?;
+        let plan = async {
+            let mut paging = self.paging.clone();
+            if let Some(key) = &self.key {
+                paging = paging.with_range(key_range(key, &self.container).await?);
+            }
+            driver.query(name, self.body.clone(), &paging, &self.options).await
+        };
+        deadline.within(Box::pin(plan)).await
+    }
+}
+
+/// Reads the pages of a query.
+struct QueryReader {
+    pages: QueryPages<ServicePages>,
+    request: Box<QueryRequest>,
+    /// Whether the query is planned again if the container was deleted and created again: before the first page.
+    may_restart: bool,
+}
+
+impl PageReader for QueryReader {
+    /// A page, and the continuation after it.
+    type Page = (QueryPage, Option<String>);
+
+    async fn read(&mut self) -> Result<Option<Self::Page>> {
+        let deadline = self.request.container.driver().call_deadline(&self.request.options)?;
+        let page = match deadline.within(Box::pin(self.pages.next_page())).await {
+            Err(error) if self.may_restart && is_container_recreated(&error) => {
+                self.may_restart = false;
+                self.pages = Box::pin(self.request.plan()).await?;
+                deadline.within(Box::pin(self.pages.next_page())).await?
+            }
+            page => page?,
+        };
+        self.may_restart = false;
+        Ok(page.map(|page| (page, self.pages.continuation())))
     }
 }
 
@@ -232,12 +267,26 @@ pub(super) fn is_container_recreated(error: &Error) -> bool {
     error.is_status(Status::BAD_REQUEST, SubStatus::COLLECTION_RID_MISMATCH)
 }
 
-/// A query that is being read page by page.
+/// A query that is being read page by page: a [`Stream`](crate::Stream) of pages.
+///
+/// After an error, the next page is the one that failed, unless its rows do not fit into `T`
+/// ([`Mismatch`](crate::ErrorKind::Mismatch)).
+///
+/// ```no_run
+/// # use perihelion::{ContainerClient, Result};
+/// # use futures::TryStreamExt;
+/// # async fn run(orders: ContainerClient) -> Result<()> {
+/// let mut pages = orders.query_items::<serde_json::Value>("SELECT * FROM c").pages().await?;
+/// while let Some(page) = pages.try_next().await? {
+///     println!("{} rows for {} RU; {:?}", page.items.len(), page.charge, page.continuation);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Pages<T> {
-    pages: QueryPages<ServicePages>,
-    /// The query to plan again if the container was deleted and created again; none after the first page.
-    restart: Option<Box<QueryRequest>>,
+    pages: PageStream<QueryReader>,
+    continuation: Option<String>,
     row: PhantomData<fn() -> T>,
 }
 
@@ -253,33 +302,49 @@ pub struct Page<T> {
     pub requests: u32,
     /// The diagnostics of the last requests, newest first.
     pub diagnostics: Vec<Diagnostics>,
+    /// The session token of the partitions that responded since the page before: a read with it sees at least what this
+    /// page shows. None if earlier responses contained all rows of this page.
+    pub session_token: Option<String>,
+    /// The continuation after this page, for [`QueryItems::continuation`] of the same query; none for the last page.
+    pub continuation: Option<String>,
+    /// What the service read for this page, if [`QueryItems::query_metrics`] asked for it.
+    pub query_metrics: Option<QueryMetrics>,
+    /// The indexes that the query used and lacks, if [`QueryItems::index_metrics`] asked for them.
+    pub index_metrics: Option<IndexMetrics>,
 }
 
 impl<T: DeserializeOwned> Pages<T> {
-    /// Reads the next page; none after the last. After an error, a further call requests the same page again, unless its
-    /// rows do not fit into `T` ([`Mismatch`](crate::ErrorKind::Mismatch)).
+    /// Reads the next page; none after the last. Dropping the future loses no rows.
     pub async fn next_page(&mut self) -> Result<Option<Page<T>>> {
-        let page = match (Box::pin(self.pages.next_page()).await, self.restart.take()) {
-            (Err(error), Some(request)) if is_container_recreated(&error) => {
-                self.pages = Box::pin(request.plan()).await?;
-                Box::pin(self.pages.next_page()).await?
-            }
-            // After any other error the next call reads the first page again.
-            (Err(error), again) => {
-                self.restart = again;
-                return Err(error);
-            }
-            (page, _) => page?,
-        };
-        let Some(page) = page else { return Ok(None) };
-        let items = page.rows.iter().map(|row| from_body(row)).collect::<Result<_>>()?;
-        let (charge, requests, diagnostics) = (page.charge, page.requests, page.diagnostics);
-        Ok(Some(Page { items, charge, requests, diagnostics }))
+        self.next().await.transpose()
     }
 
     /// The continuation after the pages so far, for [`QueryItems::continuation`] of the same query; none after the last
-    /// page.
+    /// page, and before the first unless the query continues an earlier one.
     pub fn continuation(&self) -> Option<String> {
-        self.pages.continuation()
+        self.continuation.clone()
+    }
+}
+
+impl<T: DeserializeOwned> Stream for Pages<T> {
+    type Item = Result<Page<T>>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let pages = self.get_mut();
+        let page = ready!(pages.pages.poll_next_unpin(context));
+        Poll::Ready(page.map(|page| {
+            let (page, continuation) = page?;
+            pages.continuation.clone_from(&continuation);
+            Ok(Page {
+                items: page.rows.iter().map(|row| from_body(row)).collect::<Result<_>>()?,
+                charge: page.charge,
+                requests: page.requests,
+                diagnostics: page.diagnostics,
+                session_token: page.session_token,
+                continuation,
+                query_metrics: page.query_metrics,
+                index_metrics: page.index_metrics,
+            })
+        }))
     }
 }

@@ -9,6 +9,7 @@ use protocol::status::{Status, SubStatus};
 use serde::de::DeserializeOwned;
 
 use crate::call::Call;
+use crate::call_options::call_options;
 use crate::container::ContainerClient;
 use crate::response::ItemResponse;
 use crate::{OperationOptions, PartitionKey, Result};
@@ -17,6 +18,8 @@ use crate::{OperationOptions, PartitionKey, Result};
 #[derive(Debug)]
 #[must_use = "nothing is sent before it is awaited"]
 pub struct ReadItem<T>(Call<ItemResponse<T>>);
+
+call_options!(impl[T] ReadItem<T>, "Sets how long the read may take, with every attempt and wait.");
 
 impl ContainerClient {
     /// Reads one item. If it does not exist, the error is [`NotFound`](crate::ErrorKind::NotFound), or the result is
@@ -48,7 +51,7 @@ impl<T: DeserializeOwned> ReadItem<T> {
 }
 
 /// Whether the item was not found, rather than the container: only then the last attempt itself has that status.
-fn is_missing_item(error: &Error) -> bool {
+pub(super) fn is_missing_item(error: &Error) -> bool {
     let last = error.diagnostics().and_then(|diagnostics| diagnostics.attempts().last());
     let status = last.and_then(|attempt| attempt.outcome.sent()).and_then(|sent| sent.status);
     error.kind() == ErrorKind::NotFound && status == Some((Status::NOT_FOUND, SubStatus::NONE))
@@ -60,9 +63,8 @@ impl<T> ReadItem<T> {
         ReadItem(self.0.session_token(token))
     }
 
-    /// Sets the options of this read alone.
-    pub fn options(self, options: OperationOptions) -> ReadItem<T> {
-        ReadItem(self.0.options(options))
+    fn options_mut(&mut self) -> &mut OperationOptions {
+        self.0.options_mut()
     }
 }
 

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::call::Call;
+use crate::call_options::call_options;
 use crate::container::ContainerClient;
 use crate::response::ItemResponse;
 use crate::serialize::to_body;
@@ -55,6 +56,8 @@ impl ContainerClient {
 #[must_use = "nothing is sent before it is awaited"]
 pub struct WriteItem<R = ()>(Call<ItemResponse<R>>);
 
+call_options!(impl[R] WriteItem<R>, "Sets how long the write may take, with every attempt and wait.");
+
 impl WriteItem {
     pub(super) fn new(driver: &CosmosDriver, operation: Result<Operation>) -> WriteItem {
         let minimal = |operation: Operation| operation.with_header(names::PREFER, names::PREFER_MINIMAL);
@@ -83,14 +86,25 @@ impl<R> WriteItem<R> {
         WriteItem(self.0.map_operation(Operation::repeatable))
     }
 
+    /// Runs this [trigger](crate::scripts::Trigger) before the write, in its transaction.
+    pub fn pre_trigger(self, id: &str) -> WriteItem<R> {
+        let id = id.to_owned();
+        WriteItem(self.0.map_operation(|operation| operation.with_header(names::PRE_TRIGGER_INCLUDE, id)))
+    }
+
+    /// Runs this [trigger](crate::scripts::Trigger) after the write, in its transaction.
+    pub fn post_trigger(self, id: &str) -> WriteItem<R> {
+        let id = id.to_owned();
+        WriteItem(self.0.map_operation(|operation| operation.with_header(names::POST_TRIGGER_INCLUDE, id)))
+    }
+
     /// Uses this session token instead of the client's own.
     pub fn session_token(self, token: &str) -> WriteItem<R> {
         WriteItem(self.0.session_token(token))
     }
 
-    /// Sets the options of this write alone.
-    pub fn options(self, options: OperationOptions) -> WriteItem<R> {
-        WriteItem(self.0.options(options))
+    fn options_mut(&mut self) -> &mut OperationOptions {
+        self.0.options_mut()
     }
 }
 

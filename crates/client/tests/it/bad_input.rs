@@ -27,7 +27,7 @@ fn check(error: &Error, kind: ErrorKind, parts: &[&str]) {
 }
 
 /// Runs an operation that must fail, at the latest two seconds after its deadline.
-async fn fails<T>(operation: impl Future<Output = Result<T>>, within: Duration) -> Error {
+pub(crate) async fn fails<T>(operation: impl Future<Output = Result<T>>, within: Duration) -> Error {
     #[expect(clippy::disallowed_methods, reason = "measures how long the call took")]
     let begun = Instant::now();
     let Err(error) = operation.await else { panic!("it did not fail") };
@@ -330,7 +330,7 @@ async fn an_invalid_throughput_is_an_error_with_the_limits() {
     let account = TestAccount::start().await;
     let orders = account.orders().await;
     for throughput in [Throughput::manual(1), Throughput::manual(450), Throughput::autoscale(10)] {
-        let error = fails(orders.set_throughput(&throughput), SOON).await;
+        let error = fails(orders.set_throughput(&throughput).into_future(), SOON).await;
         check(&error, ErrorKind::BadRequest, &["throughput"]);
     }
 }

@@ -18,15 +18,30 @@ impl CannedServer {
         respond: impl Fn(&str, &str) -> Vec<u8> + Send + Sync + 'static,
     ) -> CannedServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let base = format!("http://{}/", listener.local_addr().expect("an address"));
+        CannedServer::serve(listener, move |line, _| respond(line, &base))
+    }
+
+    /// `respond` gets the request line and the body, and returns the bytes to send; none closes the connection.
+    pub(crate) async fn start_with_bodies(
+        respond: impl Fn(&str, &[u8]) -> Vec<u8> + Send + Sync + 'static,
+    ) -> CannedServer {
+        CannedServer::serve(TcpListener::bind("127.0.0.1:0").await.expect("a port"), respond)
+    }
+
+    fn serve(
+        listener: TcpListener,
+        respond: impl Fn(&str, &[u8]) -> Vec<u8> + Send + Sync + 'static,
+    ) -> CannedServer {
         let endpoint = format!("http://{}/", listener.local_addr().expect("an address"));
-        let (respond, base) = (Arc::new(respond), endpoint.clone());
+        let respond = Arc::new(respond);
         let accepting = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
             while let Ok((socket, _)) = listener.accept().await {
-                let (respond, base) = (Arc::clone(&respond), base.clone());
+                let respond = Arc::clone(&respond);
                 connections.spawn(async move {
                     // An error means that the client closed the connection, which tests do on purpose.
-                    let _closed = serve(socket, |line| respond(line, &base)).await;
+                    let _closed = serve(socket, &*respond).await;
                 });
             }
         });
@@ -49,7 +64,10 @@ pub(crate) fn response(status: &str, headers: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n{headers}\r\n{body}", body.len()).into_bytes()
 }
 
-async fn serve(mut socket: TcpStream, respond: impl Fn(&str) -> Vec<u8>) -> std::io::Result<()> {
+async fn serve(
+    mut socket: TcpStream,
+    respond: &(impl Fn(&str, &[u8]) -> Vec<u8> + Sync),
+) -> std::io::Result<()> {
     let mut received = Vec::new();
     loop {
         let head = loop {
@@ -70,8 +88,8 @@ async fn serve(mut socket: TcpStream, respond: impl Fn(&str) -> Vec<u8>) -> std:
                 return Ok(());
             }
         }
+        let response = respond(text.lines().next().unwrap_or_default(), &received[head..whole]);
         received.drain(..whole);
-        let response = respond(text.lines().next().unwrap_or_default());
         if response.is_empty() {
             return Ok(());
         }

@@ -11,6 +11,9 @@ mod aad;
 #[path = "../../examples/batch.rs"]
 mod batch;
 #[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
+#[path = "../../examples/call_options.rs"]
+mod call_options;
+#[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/consistency.rs"]
 mod consistency;
 #[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
@@ -43,6 +46,9 @@ mod query_stream;
 #[path = "../../examples/quickstart.rs"]
 mod quickstart;
 #[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
+#[path = "../../examples/read_many.rs"]
+mod read_many;
+#[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/throughput.rs"]
 mod throughput;
 #[path = "../../examples/two_regions.rs"]
@@ -67,6 +73,7 @@ macro_rules! example {
 
 example!(the_example_aad_runs, aad);
 example!(the_example_batch_runs, batch);
+example!(the_example_call_options_runs, call_options);
 example!(the_example_consistency_runs, consistency);
 example!(the_example_databases_and_containers_runs, databases_and_containers);
 example!(the_example_follow_changes_runs, follow_changes);
@@ -76,6 +83,7 @@ example!(the_example_patch_item_runs, patch_item);
 example!(the_example_point_read_runs, point_read);
 example!(the_example_query_pages_runs, query_pages);
 example!(the_example_query_stream_runs, query_stream);
+example!(the_example_read_many_runs, read_many);
 example!(the_example_throughput_runs, throughput);
 example!(the_example_write_items_runs, write_items);
 
@@ -125,7 +133,7 @@ fn every_example_is_run() {
     for entry in folder.read_dir().expect("a folder") {
         let name = entry.expect("an entry").file_name().into_string().expect("text");
         let Some(name) = name.strip_suffix(".rs") else { continue };
-        let is_tested_elsewhere = ["bulk", "change_feed_processor"].contains(&name);
+        let is_tested_elsewhere = ["bulk", "change_feed_processor", "telemetry"].contains(&name);
         assert!(
             is_tested_elsewhere || this.contains(&format!("mod {name};")),
             "no test runs the example {name}"

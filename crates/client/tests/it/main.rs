@@ -6,17 +6,29 @@
 )]
 
 mod bad_input;
+mod blocking;
+mod call_options;
 mod canned_server;
+mod conflicts;
 mod credential;
 mod examples;
+mod fake_account;
 mod faults;
 mod feeds;
+mod https;
 mod items;
 mod options;
+mod pages;
 mod processor;
 mod public_api;
+mod read_many;
+mod recording_relay;
 mod recreated_containers;
 mod resources;
+mod runtime;
+mod scripts;
+mod telemetry;
+mod typed;
 
 use emulator::{Emulator, EmulatorConfig, RunningEmulator};
 use perihelion::{ContainerClient, ContainerProperties, CosmosClient, PartitionKeyDefinition, Throughput};
@@ -72,4 +84,18 @@ struct Order {
 
 fn order(id: &str, total: f64) -> Order {
     Order { id: id.to_owned(), customer: "ada".to_owned(), total }
+}
+
+/// Sends a command to the control port of the account.
+async fn control(running: &RunningEmulator, path: &str, body: serde_json::Value) {
+    let client = perihelion_http::Client::builder().no_proxy().build().expect("a client");
+    let url = format!("{}{}", running.control_endpoint(), path.trim_start_matches('/'));
+    let request = http::Request::post(url)
+        .header("content-type", "application/json")
+        .body(bytes::Bytes::from(body.to_string()))
+        .expect("a request");
+    let response = client.send(request).await.expect("a response");
+    let status = response.status();
+    let bytes = response.into_body().bytes(1 << 20).await.expect("a body");
+    assert!(status.is_success(), "{path}: {status} {}", String::from_utf8_lossy(&bytes));
 }

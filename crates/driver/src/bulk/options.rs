@@ -30,6 +30,8 @@ pub struct BulkOptions {
     pub retry_for: Duration,
     /// Whether the response of a write contains the item as it was stored. Default: no.
     pub returns_content: bool,
+    /// The session token whose writes reads see at least, instead of this driver's. Default: none.
+    pub session_token: Option<String>,
     /// Options of each request.
     pub operation: OperationOptions,
 }
@@ -47,6 +49,7 @@ impl Default for BulkOptions {
             waiting_bytes_max: 64 << 20,
             retry_for: Duration::from_secs(60),
             returns_content: false,
+            session_token: None,
             operation: OperationOptions::new(),
         }
     }
@@ -92,6 +95,13 @@ impl BulkOptions {
     #[must_use]
     pub fn returning_content(self) -> BulkOptions {
         BulkOptions { returns_content: true, ..self }
+    }
+
+    /// Sees at least what this session token has seen, instead of what this driver has. It may be of several
+    /// partitions, between commas: each is asked for its own part.
+    #[must_use]
+    pub fn with_session_token(self, token: impl Into<String>) -> BulkOptions {
+        BulkOptions { session_token: Some(token.into()), ..self }
     }
 
     /// Sets the options of each request.

@@ -41,6 +41,7 @@ impl CosmosDriver {
                 ..options.operation.clone()
             },
             returns_content: options.returns_content,
+            session_token: options.session_token.clone(),
         };
         BulkStream {
             service,
@@ -168,6 +169,7 @@ struct Service {
     container: ContainerName,
     options: OperationOptions,
     returns_content: bool,
+    session_token: Option<String>,
 }
 
 impl Service {
@@ -192,6 +194,9 @@ impl Service {
             .with_header(names::BATCH_CONTINUE_ON_ERROR, "true");
         if !self.returns_content {
             operation = operation.with_header(names::PREFER, names::PREFER_MINIMAL);
+        }
+        if let Some(token) = self.session_token {
+            operation = operation.with_session_token(token);
         }
         if let Some(rid) = rid {
             // A container that was created again under the name has other partitions.

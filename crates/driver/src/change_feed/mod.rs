@@ -29,7 +29,9 @@ pub use self::service::ServiceChanges;
 use self::cursor::{Continuation, RangeCursor};
 use crate::diagnostics::{Diagnostics, Recent};
 use crate::error::{Error, ErrorKind};
+use crate::operation::ResponseHeaders;
 use crate::query::PageError;
+use crate::query::response_totals::ResponseTotals;
 use crate::query::rows;
 
 /// Which changes a feed contains.
@@ -174,6 +176,8 @@ pub struct Changes {
     pub charge: f64,
     /// The diagnostics of the request, if it was one to the service.
     pub diagnostics: Option<Diagnostics>,
+    /// The headers of the response.
+    pub headers: ResponseHeaders,
 }
 
 impl Changes {
@@ -197,6 +201,8 @@ pub struct ChangePage {
     pub requests: u32,
     /// What happened to the last of them, newest first.
     pub diagnostics: Vec<Diagnostics>,
+    /// The session token of the partitions that responded since the page before.
+    pub session_token: Option<String>,
 }
 
 impl ChangePage {
@@ -224,12 +230,14 @@ struct Spent {
     charge: f64,
     requests: u32,
     diagnostics: Recent,
+    totals: ResponseTotals,
 }
 
 impl Spent {
     fn add(&mut self, changes: &mut Changes) {
         self.charge += changes.charge;
         self.requests += 1;
+        self.totals.add(&std::mem::take(&mut changes.headers));
         if let Some(diagnostics) = changes.diagnostics.take() {
             self.diagnostics.push(diagnostics);
         }
@@ -237,8 +245,9 @@ impl Spent {
 
     /// A page that tells of it; the next one begins anew.
     fn page(&mut self, items: Vec<Bytes>, range: Option<EpkRange>) -> ChangePage {
-        let Spent { charge, requests, mut diagnostics } = std::mem::take(self);
-        ChangePage { items, range, charge, requests, diagnostics: diagnostics.take() }
+        let Spent { charge, requests, mut diagnostics, totals } = std::mem::take(self);
+        let (diagnostics, session_token) = (diagnostics.take(), totals.session_token());
+        ChangePage { items, range, charge, requests, diagnostics, session_token }
     }
 }
 

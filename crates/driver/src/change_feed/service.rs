@@ -96,10 +96,10 @@ impl ChangeSource for ServiceChanges {
             Some(token.partitions().first()?.lsn.0)
         });
         let quiet = response.status() == Status::NOT_MODIFIED;
-        let (_, _, body, diagnostics) = response.into_parts();
+        let (_, headers, body, diagnostics) = response.into_parts();
         let body = if quiet { Bytes::new() } else { body };
         let charge = diagnostics.totals().charge;
-        Ok(Changes { body, etag, lsn, charge, diagnostics: Some(diagnostics) })
+        Ok(Changes { body, etag, lsn, charge, diagnostics: Some(diagnostics), headers })
     }
 
     async fn divide(&self, range: EpkRange, afresh: bool) -> Result<Vec<EpkRange>> {

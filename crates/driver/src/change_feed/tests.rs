@@ -98,6 +98,7 @@ impl ChangeSource for Simulation {
             lsn: Some(end),
             charge: 1.0,
             diagnostics: None,
+            headers: ResponseHeaders::default(),
         })
     }
 

@@ -13,7 +13,6 @@ pub mod metrics;
 mod recent;
 mod recorder;
 mod summary;
-pub mod telemetry;
 
 use std::time::Duration;
 

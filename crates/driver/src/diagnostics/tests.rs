@@ -7,10 +7,10 @@ use perihelion_http::trace::{RequestTrace, Reuse, Step};
 use protocol::partition_range::RangeId;
 use protocol::status::{Status, SubStatus};
 
-use super::telemetry::{self, AttributeValue};
 use super::*;
 use crate::clock::Clock;
 use crate::routing::{Diversion, DiversionCause, Endpoint, Region, Unavailable};
+use crate::telemetry::{AttributeValue, names};
 
 fn endpoint(region: &str) -> Endpoint {
     let host = region.to_lowercase().replace(' ', "");
@@ -94,9 +94,9 @@ fn attributes_have_the_names_of_the_conventions() {
     let value = |name| attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
     assert_eq!(value("db.system.name"), Some(AttributeValue::Word("azure.cosmosdb")));
     assert_eq!(value("db.response.status_code"), Some(AttributeValue::Text("200".into())));
-    assert_eq!(value(telemetry::REQUEST_CHARGE), Some(AttributeValue::Number(2.0)));
+    assert_eq!(value(names::REQUEST_CHARGE), Some(AttributeValue::Number(2.0)));
     let regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec();
-    assert_eq!(value(telemetry::CONTACTED_REGIONS), Some(AttributeValue::List(regions)));
+    assert_eq!(value(names::CONTACTED_REGIONS), Some(AttributeValue::List(regions)));
 }
 
 #[test]

@@ -24,9 +24,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::operation::{Operation, OperationKind, Plane, Target};
 use crate::pipeline;
 use crate::routing::{AccountState, Endpoint};
+use crate::telemetry::events;
 
 /// How long an endpoint may take before the next one is tried beside it.
 const NEXT_ENDPOINT_AFTER: Duration = Duration::from_millis(500);
+
+/// How many preferred regions are asked for an account that is not known yet. A client may prefer all regions of Azure in
+/// the order of their distance, and most of them have no endpoint of the account.
+const PREFERRED_REGIONS_MAX: usize = 8;
 
 impl Inner {
     /// Reads the account's properties for the first time.
@@ -78,6 +83,9 @@ impl Inner {
                 }),
                 Err(_) => false,
             };
+            if is_new {
+                events::regions_changed(&self.account.snapshot());
+            }
             // Discovery does not count as a refresh: the first operation that finds the regions changed may
             // refresh at once.
             if account.is_known() {
@@ -101,7 +109,7 @@ impl Inner {
         self.backup_endpoints.iter().cloned().for_each(&mut add);
         if !account.is_known() {
             // The account's own endpoint leads to one region, which may be the one that is down.
-            let preferred = self.settings.operation.regions.preferred.iter();
+            let preferred = self.settings.operation.regions.preferred.iter().take(PREFERRED_REGIONS_MAX);
             preferred.filter_map(|region| account.global().of_region(region)).for_each(add);
         }
         endpoints.sort_by_key(|endpoint| account.is_unavailable(endpoint.region(), true));

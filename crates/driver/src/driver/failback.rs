@@ -13,6 +13,7 @@ use super::Inner;
 use crate::operation::{Operation, OperationKind, Plane, Scope, Target};
 use crate::pipeline::PipelineContext;
 use crate::routing::{Endpoint, PartitionRegion, UNAVAILABLE_FOR};
+use crate::telemetry::{update_account, update_breaker, update_breakers};
 
 /// Probes of partitions that run at the same time.
 const PROBES_MAX: usize = 32;
@@ -26,7 +27,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) async fn probe_all(driver: Arc<Inner>) {
     let now = driver.clock.now();
     if driver.account.peek(|account| account.has_expired(now, UNAVAILABLE_FOR)) {
-        driver.account.update(|account| account.expire(now, UNAVAILABLE_FOR));
+        update_account(&driver.account, |account| account.expire(now, UNAVAILABLE_FOR));
     }
     probe_regions(&driver, now).await;
     if driver.account.peek(|account| account.has_unavailable()) {
@@ -36,7 +37,7 @@ pub(super) async fn probe_all(driver: Arc<Inner>) {
     if driver.partitions.peek(|partitions| partitions.next_probe().is_none_or(|at| at > now)) {
         return;
     }
-    let mut probes = driver.partitions.update_with(|partitions| partitions.sweep(now).take_probes(now));
+    let mut probes = update_breakers(&driver.partitions, |partitions| partitions.sweep(now).take_probes(now));
     let account = driver.account.snapshot();
     probes.retain(|key| !account.is_unavailable(&key.region, true));
     for batch in probes.chunks(PROBES_MAX) {
@@ -52,7 +53,7 @@ async fn probe_regions(driver: &Inner, now: Instant) {
     let probes = unreachable.iter().map(async |endpoint| {
         let region = endpoint.region();
         if let GatewayOutcome::Success(_) = read_account(driver, endpoint, until).await {
-            driver.account.update(|account| account.mark_available(region));
+            update_account(&driver.account, |account| account.mark_available(region));
         } else {
             let now = driver.clock.now();
             driver.account.update(|account| account.probe_failed(region, now));
@@ -103,12 +104,14 @@ async fn probe_partition(driver: &Inner, key: &PartitionRegion) {
         progress: None,
     };
     match driver.gateway.execute(request, &limits).await.outcome {
-        GatewayOutcome::Success(_) => driver.partitions.update(|partitions| partitions.probe_succeeded(key)),
+        GatewayOutcome::Success(_) => {
+            update_breaker(&driver.partitions, key, |partitions| partitions.probe_succeeded(key));
+        }
         // The partition no longer exists, so neither does anything to fail back to.
         GatewayOutcome::ServiceError(response)
             if matches!(response.status, Status::GONE | Status::NOT_FOUND) =>
         {
-            driver.partitions.update(|partitions| partitions.record_success(key));
+            update_breaker(&driver.partitions, key, |partitions| partitions.record_success(key));
         }
         GatewayOutcome::ServiceError(_)
         | GatewayOutcome::NoResponse { .. }

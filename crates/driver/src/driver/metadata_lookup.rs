@@ -18,7 +18,6 @@ use crate::cache::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::operation::{ContainerName, Operation, OperationKind, Precondition, Target};
-use crate::pipeline;
 use crate::response::Response;
 
 impl Inner {
@@ -29,7 +28,7 @@ impl Inner {
 
     /// Carries out a metadata operation of the driver's own.
     async fn execute(&self, operation: &Operation) -> Result<Response> {
-        pipeline::execute(self, operation, &self.settings.operation, self.clock.now()).await
+        self.execute_traced(operation, &self.settings.operation, self.clock.now()).await
     }
 
     /// Reads a container that is not cached.

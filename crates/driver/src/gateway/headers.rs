@@ -20,6 +20,8 @@ use uuid::fmt::Hyphenated;
 use super::request::AuthorizationContext;
 use super::token::CachedToken;
 use crate::clock::Clock;
+use crate::routing::Endpoint;
+use crate::telemetry::ClientIdentity;
 use crate::transport::HeaderList;
 
 /// The version of the REST API that is spoken.
@@ -47,6 +49,11 @@ impl CommonHeaders {
         };
         let seed = fastrand::u128(..);
         CommonHeaders { user_agent, client_id: uuid_v4(seed).to_string(), seed }
+    }
+
+    /// How spans and metrics name the client.
+    pub(super) fn identity(&self, endpoint: Endpoint) -> ClientIdentity {
+        ClientIdentity::new(endpoint, &self.client_id, &self.user_agent)
     }
 
     /// Sets the headers that stay the same however often the request is sent, but no content type where the

@@ -16,7 +16,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use perihelion_http::trace::Sent;
+use protocol::headers as names;
 use protocol::status::Status;
+use tracing::Instrument;
 
 use self::connectivity::{Failure, FailureKind, try_another_shard};
 pub use self::headers::Credential;
@@ -31,6 +33,7 @@ use crate::operation::Plane;
 use crate::options::OperationSettings;
 use crate::routing::Endpoint;
 use crate::sharding::{SendError, SendResult, ShardedTransport};
+use crate::telemetry::{AttemptSpan, ClientIdentity, events};
 use crate::transport::{TransportRequest, TransportResponse};
 
 /// How long one attempt may take and how often it repeats a throttled request.
@@ -88,6 +91,11 @@ impl GatewayClient {
         &self.connections
     }
 
+    /// How spans and metrics name this client, whose account has its own endpoint at `endpoint`.
+    pub(crate) fn identity(&self, endpoint: Endpoint) -> ClientIdentity {
+        self.headers.identity(endpoint)
+    }
+
     /// Carries out one attempt. Ends at the request's deadline at the latest.
     pub async fn execute(&self, request: GatewayRequest<'_>, limits: &AttemptLimits) -> GatewayResult {
         let mut attempt = Attempt {
@@ -130,11 +138,21 @@ impl GatewayClient {
             }
             attempt.progress.inspect(|progress| progress.requested());
             let until = attempt.deadline.min(after(begun, limits.request_timeout));
-            let sent = self
-                .connections
-                .send(attempt.endpoint, &outgoing, attempt.excluded_shard, begun, until)
-                .await;
-            match attempt.evaluate(sent, begun) {
+            let resends = attempt.earlier.len() + usize::from(attempt.last.is_some());
+            let activity_id = outgoing.headers.get(names::ACTIVITY_ID);
+            let span = AttemptSpan::start(request.context, attempt.endpoint, resends, activity_id);
+            let send =
+                || self.connections.send(attempt.endpoint, &outgoing, attempt.excluded_shard, begun, until);
+            let sent = match &span {
+                None => send().await,
+                // On the heap, so that a request without a span pays nothing for it.
+                Some(span) => Box::pin(send().instrument(span.span())).await,
+            };
+            let next = attempt.evaluate(sent, begun);
+            if let (Some(span), Some(record)) = (span, &attempt.last) {
+                span.end(record);
+            }
+            match next {
                 Next::Done(outcome)
                     if is_unauthorized(&outcome)
                         && !attempt.token_replaced
@@ -223,6 +241,8 @@ impl Attempt<'_> {
         let limits = &self.limits.throttling;
         match throttle::decide(&response, self.throttling, limits, time_left, fastrand::f64()) {
             ThrottleDecision::Retry { delay, state } => {
+                let status = (response.status, response.sub_status);
+                events::throttled(self.endpoint, status, state.retries, delay);
                 self.throttling = state;
                 self.excluded_shard = None;
                 Next::Wait(delay)

@@ -7,6 +7,7 @@
 mod headers;
 mod invalid;
 mod kind;
+mod name;
 mod target;
 
 use std::borrow::Cow;

@@ -222,6 +222,14 @@ impl Target {
         (self.resource == ResourceType::Database).then(|| id.to_owned())
     }
 
+    /// The id of the database that it is or lives in.
+    pub fn database_name(&self) -> Option<&str> {
+        match &self.container {
+            Some(name) => Some(name.database()),
+            None => self.signed_link().strip_prefix("dbs/")?.split('/').next(),
+        }
+    }
+
     /// The type that is signed.
     pub fn resource(&self) -> ResourceType {
         self.resource

@@ -141,6 +141,27 @@ impl HedgingOptions {
     }
 }
 
+/// Hedging on or off.
+impl From<bool> for HedgingOptions {
+    fn from(enabled: bool) -> HedgingOptions {
+        HedgingOptions::new().with_enabled(enabled)
+    }
+}
+
+/// Hedging on, with a second attempt when the first has not responded for this long.
+impl From<Duration> for HedgingOptions {
+    fn from(threshold: Duration) -> HedgingOptions {
+        HedgingThreshold::Static(threshold).into()
+    }
+}
+
+/// Hedging on, with this threshold.
+impl From<HedgingThreshold> for HedgingOptions {
+    fn from(threshold: HedgingThreshold) -> HedgingOptions {
+        HedgingOptions::new().with_enabled(true).with_threshold(threshold)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

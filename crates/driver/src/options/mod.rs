@@ -8,6 +8,7 @@
 pub mod circuit_breaker;
 pub mod consistency;
 pub mod environment;
+pub mod headers;
 pub mod hedging;
 mod invalid;
 pub mod regions;
@@ -19,6 +20,7 @@ use std::borrow::Cow;
 pub use circuit_breaker::{CircuitBreakerConfig, CircuitBreakerOptions};
 pub use consistency::{ConsistencyOptions, ConsistencySettings, ReadConsistencyStrategy};
 pub use environment::{EnvironmentOptions, InvalidVariable, ShardingVariables};
+pub use headers::{CustomHeader, HeaderOptions, HeaderSettings, Priority};
 pub use hedging::{HedgingOptions, HedgingSettings, HedgingThreshold};
 pub(crate) use hedging::{THRESHOLD_CEILING, THRESHOLD_FLOOR};
 pub use invalid::InvalidOption;
@@ -40,6 +42,8 @@ pub struct OperationOptions {
     pub regions: RegionOptions,
     /// Options of consistency and sessions.
     pub consistency: ConsistencyOptions,
+    /// Options of priority, throughput bucket and further headers.
+    pub headers: HeaderOptions,
 }
 
 impl OperationOptions {
@@ -78,6 +82,12 @@ impl OperationOptions {
         OperationOptions { consistency, ..self }
     }
 
+    /// Sets the options of request headers.
+    #[must_use]
+    pub fn with_headers(self, headers: HeaderOptions) -> OperationOptions {
+        OperationOptions { headers, ..self }
+    }
+
     /// Whether no option is set.
     pub fn is_empty(&self) -> bool {
         *self == OperationOptions::default()
@@ -92,6 +102,7 @@ impl OperationOptions {
             timeouts: self.timeouts.or(&fallback.timeouts),
             regions: self.regions.or(&fallback.regions),
             consistency: self.consistency.or(&fallback.consistency),
+            headers: self.headers.or(&fallback.headers),
         }
     }
 
@@ -102,6 +113,7 @@ impl OperationOptions {
             timeouts: self.timeouts.resolve()?,
             regions: self.regions.resolve(),
             consistency: self.consistency.resolve(),
+            headers: self.headers.resolve()?,
         })
     }
 }
@@ -158,6 +170,8 @@ pub struct OperationSettings {
     pub regions: RegionSettings,
     /// Options of consistency and sessions.
     pub consistency: ConsistencySettings,
+    /// The priority, throughput bucket and further headers.
+    pub headers: HeaderSettings,
 }
 
 impl Default for OperationSettings {

@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::context::PipelineContext;
 use super::decision::{Effect, NoResponse};
 use super::location::Location;
+use crate::telemetry::{update_account, update_breaker};
 
 /// Applies the effects that change states and caches, in order. Nothing here waits.
 pub(crate) fn apply_now<C: PipelineContext>(context: &C, effects: &[Effect], location: Option<&Location>) {
@@ -12,18 +13,20 @@ pub(crate) fn apply_now<C: PipelineContext>(context: &C, effects: &[Effect], loc
         let now = context.clock().now();
         match effect {
             Effect::MarkUnavailable(region, what) => {
-                context.account().update(|account| account.mark_unavailable(region, *what, now));
+                update_account(context.account(), |account| account.mark_unavailable(region, *what, now));
             }
             Effect::RegionSilent(region, NoResponse { started, last_response }) => {
-                context
-                    .account()
-                    .update(|account| account.record_no_response(region, *started, *last_response, now));
+                update_account(context.account(), |account| {
+                    account.record_no_response(region, *started, *last_response, now)
+                });
             }
             Effect::PartitionFailed(key, failure) => {
-                context.partitions().update(|partitions| partitions.record_failure(key, *failure, now));
+                update_breaker(context.partitions(), key, |partitions| {
+                    partitions.record_failure(key, *failure, now)
+                });
             }
             Effect::PartitionTripped(key) => {
-                context.partitions().update(|partitions| partitions.trip(key, now));
+                update_breaker(context.partitions(), key, |partitions| partitions.trip(key, now));
             }
             Effect::ForgetContainer(_) => {
                 if let Some(location) = location {

@@ -12,7 +12,7 @@ use protocol::session_token::SessionToken;
 
 use super::location::Location;
 use crate::operation::{Operation, OperationKind, Precondition, Scope};
-use crate::options::OperationSettings;
+use crate::options::{HeaderSettings, OperationSettings};
 use crate::routing::{AccountState, Endpoint};
 use crate::session::{ContainerSession, sends_token};
 
@@ -104,6 +104,16 @@ impl<'a> RequestBuilder<'a> {
         for (name, value) in operation.headers() {
             headers.set(name, value);
         }
+        let HeaderSettings { priority, throughput_bucket, custom, .. } = &self.settings.headers;
+        if let Some(priority) = priority {
+            headers.set_fixed(names::PRIORITY_LEVEL, priority.header_value());
+        }
+        if let Some(bucket) = throughput_bucket {
+            headers.set(names::THROUGHPUT_BUCKET, &bucket.to_string());
+        }
+        if let Some(custom) = custom {
+            headers.set_custom(custom);
+        }
         headers
     }
 
@@ -172,7 +182,10 @@ mod tests {
     use crate::clock::Clock;
     use crate::error::Error;
     use crate::operation::{ContainerName, Target};
-    use crate::options::{ConsistencyOptions, DriverSettings, OperationOptions, ReadConsistencyStrategy};
+    use crate::options::{
+        ConsistencyOptions, DriverSettings, HeaderOptions, OperationOptions, Priority,
+        ReadConsistencyStrategy,
+    };
     use crate::routing::test_accounts::account;
 
     fn location(bounds: Option<EpkRange>) -> Location {
@@ -308,6 +321,42 @@ mod tests {
             assert_eq!(token(given, Some(&here)).as_deref(), Some(sent), "{given}");
             assert_eq!(token(given, None).as_deref(), Some(given));
         }
+    }
+
+    #[test]
+    fn the_callers_headers_come_last_and_replace_those_of_the_operation() {
+        let driver = DriverSettings::default();
+        let own = HeaderOptions::new()
+            .with_priority(Priority::Low)
+            .with_throughput_bucket(2)
+            .with_header("X-Ms-Max-Item-Count", "5")
+            .with_header("x-shop", "one");
+        let options = OperationOptions::new().with_headers(own);
+        let settings = driver.for_operation(Some(&options)).expect("valid");
+        let operation = Operation::new(OperationKind::ReadFeed, Target::databases())
+            .with_header("x-ms-max-item-count", "10");
+        let account = account(&["A"], &["A"]);
+        let deadline = Clock::machine().now();
+        let parts = RequestBuilder {
+            operation: &operation,
+            settings: &settings,
+            location: None,
+            account: &account,
+            deadline,
+        };
+        let progress = AttemptProgress::default();
+        let headers = parts.request(account.hub(), ExecutionContext::Initial, &progress).headers;
+        let mut sent: Vec<_> = headers.iter().collect();
+        sent.sort_unstable();
+        assert_eq!(
+            sent,
+            [
+                ("x-ms-cosmos-priority-level", "Low"),
+                ("x-ms-cosmos-throughput-bucket", "2"),
+                ("x-ms-max-item-count", "5"),
+                ("x-shop", "one"),
+            ]
+        );
     }
 
     #[test]

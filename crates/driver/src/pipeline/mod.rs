@@ -36,6 +36,7 @@ use crate::operation::Operation;
 use crate::options::OperationSettings;
 use crate::response::Response;
 use crate::routing::{AccountState, PartitionState, Region};
+use crate::telemetry::events;
 
 /// Carries out one operation that the caller began at `started`: attempt after attempt, until one succeeds or
 /// nothing more can be tried.
@@ -47,7 +48,7 @@ pub(crate) async fn execute<C: PipelineContext>(
 ) -> Result<Response> {
     check(operation)?;
     let deadline = after(started, settings.timeouts.end_to_end);
-    let recorder = Recorder::new(operation.kind().name(), started);
+    let recorder = Recorder::new(operation.name(), started);
     let mut execution = Execution { context, operation, settings, deadline, recorder };
     let mut state = RetryState::default();
     let mut previous: Option<Region> = None;
@@ -87,6 +88,7 @@ pub(crate) async fn execute<C: PipelineContext>(
                     let error = error_mapping::out_of_time(outcome, undecided, context.clock().time_of_day());
                     return Err(execution.with_diagnostics(error));
                 }
+                events::retrying(&region, decision.reason, delay);
                 if !delay.is_zero() {
                     context.clock().sleep(delay).await;
                 }

@@ -14,6 +14,7 @@ use crate::gateway::{GatewayOutcome, GatewayResult};
 use crate::hedging::winner::RaceAttempt;
 use crate::response::Response;
 use crate::routing::{PartitionRegion, Region, Route};
+use crate::telemetry::{update_account, update_breaker};
 use crate::transport::TransportResponse;
 
 impl<C: PipelineContext> Execution<'_, C> {
@@ -65,14 +66,14 @@ impl<C: PipelineContext> Execution<'_, C> {
         let GatewayOutcome::Success(response) = outcome else { unreachable!("only a success is finished") };
         let is_read = self.operation.is_read_only();
         if view.account.is_unavailable(region, is_read) {
-            self.context.account().update(|account| account.mark_available(region));
+            update_account(self.context.account(), |account| account.mark_available(region));
         }
         if !view.partitions.is_empty()
             && let Some(partition) = view.location.and_then(|location| location.partition.clone())
         {
             let key = PartitionRegion { partition, region: region.clone(), access: self.operation.access() };
             if view.partitions.remembers(&key) {
-                self.context.partitions().update(|partitions| partitions.record_success(&key));
+                update_breaker(self.context.partitions(), &key, |partitions| partitions.record_success(&key));
             }
         }
         let now = self.context.clock().now();

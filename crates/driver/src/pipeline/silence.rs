@@ -23,6 +23,7 @@ use crate::gateway::{AttemptProgress, GatewayOutcome, GatewayResult};
 use crate::hedging;
 use crate::options::{THRESHOLD_CEILING, THRESHOLD_FLOOR};
 use crate::routing::{Endpoint, ProbeRole, Route};
+use crate::telemetry::update_account;
 
 /// How long an attempt, and then the probe of its region, waits for a response: a quarter of the time that is
 /// left, within these limits.
@@ -111,9 +112,9 @@ impl<C: PipelineContext> Execution<'_, C> {
 
     fn record_no_response(&self, endpoint: &Endpoint, started: Instant) {
         let (now, last_response) = (self.context.clock().now(), endpoint.last_response().get());
-        self.context
-            .account()
-            .update(|account| account.record_no_response(endpoint.region(), started, last_response, now));
+        update_account(self.context.account(), |account| {
+            account.record_no_response(endpoint.region(), started, last_response, now)
+        });
     }
 }
 

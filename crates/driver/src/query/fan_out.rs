@@ -15,6 +15,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use protocol::partition::EpkRange;
 
+use super::response_totals::ResponseTotals;
 use super::source::{Page, PageError, PageRequest, PageSource};
 use crate::diagnostics::Recent;
 use crate::error::{Error, ErrorKind};
@@ -96,10 +97,12 @@ pub(super) struct FanOut<S, T> {
     pub(super) requests: u32,
     /// What happened to the last of them.
     pub(super) diagnostics: Recent,
+    /// What their responses say together.
+    pub(super) totals: ResponseTotals,
 }
 
 enum FetchResult {
-    Page(Option<String>, Result<Page, PageError>),
+    Page(Option<String>, Result<Box<Page>, PageError>),
     Divided(Result<Vec<EpkRange>, Error>),
 }
 
@@ -114,6 +117,7 @@ impl<S: PageSource, T> FanOut<S, T> {
             charge: 0.0,
             requests: 0,
             diagnostics: Recent::default(),
+            totals: ResponseTotals::default(),
         };
         fan_out.cursors = starts.into_iter().map(|start| fan_out.cursor(start)).collect();
         fan_out
@@ -208,7 +212,7 @@ impl<S: PageSource, T> FanOut<S, T> {
         let (id, source) = (cursor.id, Arc::clone(&self.source));
         self.in_flight.push(Box::pin(async move {
             let from = request.continuation.clone();
-            (id, FetchResult::Page(from, source.page(request).await))
+            (id, FetchResult::Page(from, source.page(request).await.map(Box::new)))
         }));
     }
 
@@ -218,6 +222,7 @@ impl<S: PageSource, T> FanOut<S, T> {
         match arrival {
             FetchResult::Page(from, Ok(mut page)) => {
                 self.charge += page.charge;
+                self.totals.add(&std::mem::take(&mut page.headers));
                 if let Some(diagnostics) = page.diagnostics.take() {
                     self.diagnostics.push(diagnostics);
                 }
@@ -228,7 +233,7 @@ impl<S: PageSource, T> FanOut<S, T> {
                     Some(continuation) => CursorState::Page(Some(continuation.clone())),
                     None => CursorState::End,
                 };
-                cursor.pages.push_back((from, page));
+                cursor.pages.push_back((from, *page));
                 Ok(())
             }
             FetchResult::Page(_, Err(PageError::Gone)) => {

@@ -229,9 +229,11 @@ impl<S: PageSource> HybridSearch<S> {
     fn ask(&mut self, phase: Phase, body: Bytes, streams: Vec<RangeStream>) {
         let pages =
             SequentialPages::new(Arc::clone(&self.source), self.ahead, AfterSplit::Restart, body, streams);
-        let FanOut { charge, requests, diagnostics, .. } = std::mem::replace(&mut self.pages, pages).fan_out;
+        let before = std::mem::replace(&mut self.pages, pages).fan_out;
+        let FanOut { charge, requests, diagnostics, totals, .. } = before;
         let fan_out = &mut self.pages.fan_out;
-        (fan_out.charge, fan_out.requests, fan_out.diagnostics) = (charge, requests, diagnostics);
+        (fan_out.charge, fan_out.requests) = (charge, requests);
+        (fan_out.diagnostics, fan_out.totals) = (diagnostics, totals);
         self.phase = phase;
     }
 }

@@ -19,8 +19,10 @@ mod fan_out;
 mod hybrid;
 mod merge_ordered;
 mod offset_limit;
+mod options;
 mod plan;
 mod position;
+pub(crate) mod response_totals;
 pub(crate) mod rows;
 mod sequential;
 pub(crate) mod service;
@@ -29,16 +31,17 @@ mod source;
 mod tests;
 
 use std::collections::VecDeque;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use protocol::container::PartitionKeyDefinition;
 use protocol::partition::EpkRange;
-use protocol::query::DistinctType;
+use protocol::query::{DistinctType, IndexMetrics, QueryMetrics};
 use sql::Value;
 use sql::value::{SmolStr, write_json};
 
+pub use self::options::QueryOptions;
 pub use self::service::ServicePages;
 pub use self::source::{Page, PageError, PageRequest, PageSource};
 
@@ -50,6 +53,7 @@ use self::hybrid::HybridSearch;
 use self::merge_ordered::MergeOrdered;
 use self::offset_limit::OffsetLimit;
 use self::plan::{Grouping, Merge, Plan};
+use self::response_totals::ResponseTotals;
 use self::rows::GroupRow;
 use self::sequential::{AfterSplit, PageStep, SequentialPages};
 use crate::diagnostics::{Diagnostics, Recent};
@@ -59,67 +63,6 @@ use crate::error::Error;
 const PAGE_ROWS: usize = 1000;
 /// Pages kept of all ranges beyond those that are needed.
 const PAGES_AHEAD_MAX: usize = 16;
-
-/// How a query is paged.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct QueryOptions {
-    /// The most rows of a page. Default: 1000, or what the service gives.
-    pub page_items: Option<NonZeroU32>,
-    /// Requests at a time. Default: 8.
-    pub parallel_max: NonZeroUsize,
-    /// Where an earlier page of the same query stopped.
-    pub continuation: Option<String>,
-    /// The part of the container to look at. Default: all of it.
-    pub range: Option<EpkRange>,
-    /// What rows are to be no older than, instead of what this driver has seen. Default: none.
-    pub session_token: Option<String>,
-}
-
-impl Default for QueryOptions {
-    fn default() -> QueryOptions {
-        let parallel_max = NonZeroUsize::new(8).expect("8 is not zero");
-        QueryOptions { page_items: None, parallel_max, continuation: None, range: None, session_token: None }
-    }
-}
-
-impl QueryOptions {
-    /// Query options with every default.
-    pub fn new() -> QueryOptions {
-        QueryOptions::default()
-    }
-
-    /// Sets the most rows of a page.
-    #[must_use]
-    pub fn with_page_items(self, items: NonZeroU32) -> QueryOptions {
-        QueryOptions { page_items: Some(items), ..self }
-    }
-
-    /// Sets how many requests are made at a time.
-    #[must_use]
-    pub fn with_parallel_max(self, requests: NonZeroUsize) -> QueryOptions {
-        QueryOptions { parallel_max: requests, ..self }
-    }
-
-    /// Continues where an earlier page of the same query stopped.
-    #[must_use]
-    pub fn with_continuation(self, continuation: impl Into<String>) -> QueryOptions {
-        QueryOptions { continuation: Some(continuation.into()), ..self }
-    }
-
-    /// Sees at least what this session token has seen, instead of what this driver has. It may be of several
-    /// partitions, between commas: each is asked for its own part.
-    #[must_use]
-    pub fn with_session_token(self, token: impl Into<String>) -> QueryOptions {
-        QueryOptions { session_token: Some(token.into()), ..self }
-    }
-
-    /// Looks at a part of the container only.
-    #[must_use]
-    pub fn with_range(self, range: EpkRange) -> QueryOptions {
-        QueryOptions { range: Some(range), ..self }
-    }
-}
 
 /// A page of rows.
 #[derive(Clone, Debug, Default)]
@@ -135,6 +78,12 @@ pub struct QueryPage {
     pub requests: u32,
     /// What happened to the last of them, newest first.
     pub diagnostics: Vec<Diagnostics>,
+    /// The session token of the partitions that responded since the page before.
+    pub session_token: Option<String>,
+    /// The query metrics of the responses since the page before, if the requests asked for them.
+    pub query_metrics: Option<QueryMetrics>,
+    /// The index metrics of the responses since the page before, if the requests asked for them.
+    pub index_metrics: Option<IndexMetrics>,
 }
 
 /// A query in progress.
@@ -165,12 +114,15 @@ enum Runner<S> {
 }
 
 impl<S: PageSource> Runner<S> {
-    fn diagnostics(&mut self) -> &mut Recent {
+    /// The diagnostics and headers of the responses since the page before.
+    fn responses(&mut self) -> (&mut Recent, &mut ResponseTotals) {
         match self {
-            Runner::InTurn(pages) => &mut pages.fan_out.diagnostics,
-            Runner::Ordered(merge) => &mut merge.fan_out.diagnostics,
-            Runner::Whole(whole) => &mut whole.pages.fan_out.diagnostics,
-            Runner::Hybrid(search) => &mut search.pages.fan_out.diagnostics,
+            Runner::InTurn(SequentialPages { fan_out, .. })
+            | Runner::Whole(Whole { pages: SequentialPages { fan_out, .. }, .. })
+            | Runner::Hybrid(HybridSearch { pages: SequentialPages { fan_out, .. }, .. }) => {
+                (&mut fan_out.diagnostics, &mut fan_out.totals)
+            }
+            Runner::Ordered(MergeOrdered { fan_out, .. }) => (&mut fan_out.diagnostics, &mut fan_out.totals),
         }
     }
 
@@ -231,8 +183,11 @@ impl<S: PageSource> QueryPages<S> {
                 if let Some(Continuation::Replay { rows }) = other {
                     replay = rows;
                 }
-                let parts = plan.ranges.iter().filter_map(|range| range.intersect(&part));
-                parts.map(|range| RangeStream { range, from: StreamStart::Start }).collect()
+                let parts = match options.range_pruning {
+                    true => plan.ranges.iter().filter_map(|range| range.intersect(&part)).collect(),
+                    false => vec![part],
+                };
+                parts.into_iter().map(|range| RangeStream { range, from: StreamStart::Start }).collect()
             }
         };
         let mut streams = Vec::with_capacity(ranges.len());
@@ -267,12 +222,17 @@ impl<S: PageSource> QueryPages<S> {
         let rows = std::mem::take(&mut self.ready);
         self.handed_out += rows.len() as u64;
         let (charge, requests) = self.cost();
+        let (diagnostics, totals) = self.runner.responses();
+        let (session_token, query_metrics, index_metrics) = totals.take();
         let page = QueryPage {
             rows,
             has_more: !self.done,
             charge: charge - self.reported.0,
             requests: requests - self.reported.1,
-            diagnostics: self.runner.diagnostics().take(),
+            diagnostics: diagnostics.take(),
+            session_token,
+            query_metrics,
+            index_metrics,
         };
         self.reported = (charge, requests);
         Ok(Some(page))

@@ -81,9 +81,9 @@ impl PageSource for ServicePages {
         }
         let response = self.driver.execute_operation(&operation, &self.options).await.map_err(page_error)?;
         let continuation = response.continuation().filter(|text| !text.is_empty()).map(str::to_owned);
-        let (_, _, body, diagnostics) = response.into_parts();
+        let (_, headers, body, diagnostics) = response.into_parts();
         let charge = diagnostics.totals().charge;
-        Ok(Page { body, continuation, charge, diagnostics: Some(diagnostics) })
+        Ok(Page { body, continuation, charge, diagnostics: Some(diagnostics), headers })
     }
 
     async fn divide(&self, range: EpkRange, afresh: bool) -> Result<Vec<EpkRange>> {

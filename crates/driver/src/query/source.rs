@@ -9,6 +9,7 @@ use protocol::query::QueryPlan;
 
 use crate::diagnostics::Diagnostics;
 use crate::error::Error;
+use crate::operation::ResponseHeaders;
 
 /// Serves requests for pages. The driver does, through its pipeline; tests do, with plain values.
 pub trait PageSource: Send + Sync + 'static {
@@ -51,6 +52,8 @@ pub struct Page {
     pub charge: f64,
     /// The diagnostics of the request, if it was one to the service.
     pub diagnostics: Option<Diagnostics>,
+    /// The headers of the response.
+    pub headers: ResponseHeaders,
 }
 
 /// Why no page came back.

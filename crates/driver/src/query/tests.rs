@@ -11,6 +11,8 @@ use protocol::resource_id::{ContainerRid, DatabaseRid, ItemRid};
 use sql::value::parse;
 use sql::{QueryContext, QuerySchema, Statement, run_reference};
 
+use std::num::NonZeroUsize;
+
 use super::*;
 use crate::error::ErrorKind;
 
@@ -217,7 +219,7 @@ impl Simulation {
         };
         let rows: Vec<String> = rows.iter().map(ToString::to_string).collect();
         let body = format!(r#"{{"_rid":"x","Documents":[{}],"_count":{}}}"#, rows.join(","), rows.len());
-        Page { body: body.into(), continuation, charge: 1.0, diagnostics: None }
+        Page { body: body.into(), continuation, charge: 1.0, ..Page::default() }
     }
 }
 

@@ -85,6 +85,11 @@ impl PartitionState {
         self.breakers.get(&key).filter(|breaker| breaker.is_open())
     }
 
+    /// The state of the breaker of a partition in a region.
+    pub fn state_of(&self, key: &PartitionRegion) -> BreakerState {
+        self.breakers.get(key).map_or(BreakerState::Closed, |breaker| breaker.state)
+    }
+
     /// Every breaker that remembers something.
     pub fn breakers(&self) -> impl Iterator<Item = (&PartitionRegion, &Breaker)> {
         self.breakers.iter()

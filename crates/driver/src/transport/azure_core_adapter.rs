@@ -52,6 +52,9 @@ fn azure_request(request: &TransportRequest<'_>) -> Request {
 
 /// Values that are known beforehand are not copied.
 fn azure_headers(headers: &HeaderList) -> Headers {
+    let custom = headers.custom().map(|header| {
+        (HeaderName::from(header.name().to_owned()), HeaderValue::from(header.value().to_owned()))
+    });
     let headers = headers.values().map(|(name, value)| {
         let value = match value {
             Value::Fixed(text) => HeaderValue::from_static(text),
@@ -59,5 +62,5 @@ fn azure_headers(headers: &HeaderList) -> Headers {
         };
         (HeaderName::from_static(name), value)
     });
-    Headers::from(headers.collect::<HashMap<_, _>>())
+    Headers::from(headers.chain(custom).collect::<HashMap<_, _>>())
 }

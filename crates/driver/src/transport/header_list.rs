@@ -4,6 +4,9 @@
 //! one text are enough, and a map is made only by transports that need one.
 
 use std::ops::Range;
+use std::sync::Arc;
+
+use crate::options::CustomHeader;
 
 /// The number of headers for which a new list has room.
 const HEADERS_USUAL: usize = 20;
@@ -16,6 +19,8 @@ pub struct HeaderList {
     headers: Vec<(&'static str, Stored)>,
     /// The values that were not known beforehand, one after another.
     text: String,
+    /// Headers whose names only the caller knows.
+    custom: Option<Arc<[CustomHeader]>>,
 }
 
 #[derive(Clone, Debug)]
@@ -36,7 +41,11 @@ pub(super) enum Value<'a> {
 impl HeaderList {
     /// An empty list with room for the headers of an ordinary request.
     pub fn new() -> HeaderList {
-        HeaderList { headers: Vec::with_capacity(HEADERS_USUAL), text: String::with_capacity(TEXT_USUAL) }
+        HeaderList {
+            headers: Vec::with_capacity(HEADERS_USUAL),
+            text: String::with_capacity(TEXT_USUAL),
+            custom: None,
+        }
     }
 
     /// Sets a header to a constant.
@@ -58,6 +67,13 @@ impl HeaderList {
         self.put(name, Stored::Text(start..self.text.len()));
     }
 
+    /// Adds the headers of the caller, in place of those of their names. Their options allow no name that is set
+    /// later on.
+    pub(crate) fn set_custom(&mut self, custom: &Arc<[CustomHeader]>) {
+        self.headers.retain(|(name, _)| custom.iter().all(|header| header.name() != *name));
+        self.custom = Some(Arc::clone(custom));
+    }
+
     fn put(&mut self, name: &'static str, value: Stored) {
         match self.headers.iter_mut().find(|(known, _)| *known == name) {
             Some((_, old)) => *old = value,
@@ -70,15 +86,21 @@ impl HeaderList {
         self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
-    /// All names and values, in the order in which the names were first set.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> + Clone {
-        self.values().map(|(name, value)| match value {
+    /// All names and values, in the order in which the names were first set, those of the caller last.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
+        let own = self.values().map(|(name, value)| match value {
             Value::Fixed(text) => (name, text),
             Value::Text(text) => (name, text),
-        })
+        });
+        own.chain(self.custom().map(|header| (header.name(), header.value())))
     }
 
-    /// All names and values, with constants distinguished from other values.
+    /// The headers of the caller.
+    pub(super) fn custom(&self) -> impl Iterator<Item = &CustomHeader> + Clone {
+        self.custom.iter().flat_map(|custom| custom.iter())
+    }
+
+    /// The names and values of the driver, with constants distinguished from other values.
     pub(super) fn values(&self) -> impl Iterator<Item = (&'static str, Value<'_>)> + Clone {
         self.headers.iter().map(|(name, value)| match value {
             Stored::Fixed(text) => (*name, Value::Fixed(text)),

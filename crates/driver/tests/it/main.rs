@@ -25,4 +25,5 @@ mod step_06_sharding;
 mod step_07_connections;
 mod step_08_fault_injection;
 mod steps;
+mod telemetry;
 mod test_account;

@@ -20,8 +20,10 @@ use perihelion::{
     HandlerError, PartitionKeyDefinition, ProcessorStart, RunningProcessor,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::watch;
+
+use crate::control;
 
 /// How long a test waits for an event before it fails.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -101,26 +103,13 @@ impl Fixture {
 
     async fn split(&self, partition: u32) {
         let path = format!("/databases/plant/containers/readings/partitions/{partition}/split");
-        self.control(&path, json!({})).await;
+        control(&self.running, &path, json!({})).await;
     }
 
     /// Merges partitions that are adjacent.
     async fn merge(&self, neighbours: &[u32]) {
         let path = "/databases/plant/containers/readings/partitions/merge";
-        self.control(path, json!({"partitionIds": neighbours})).await;
-    }
-
-    async fn control(&self, path: &str, body: Value) {
-        let client = perihelion_http::Client::builder().no_proxy().build().expect("a client");
-        let url = format!("{}{}", self.running.control_endpoint(), path.trim_start_matches('/'));
-        let request = http::Request::post(url)
-            .header("content-type", "application/json")
-            .body(bytes::Bytes::from(body.to_string()))
-            .expect("a request");
-        let response = client.send(request).await.expect("a response");
-        let status = response.status();
-        let bytes = response.into_body().bytes(1 << 20).await.expect("a body");
-        assert!(status.is_success(), "{path}: {status} {}", String::from_utf8_lossy(&bytes));
+        control(&self.running, path, json!({"partitionIds": neighbours})).await;
     }
 
     /// A processor with short intervals.

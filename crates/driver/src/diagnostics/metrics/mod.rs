@@ -17,7 +17,7 @@ use protocol::partition_range::RangeId;
 
 use self::histogram::Histogram;
 use self::hot_keys::{HotKey, HotKeys};
-use super::{Diagnostics, telemetry};
+use super::Diagnostics;
 use crate::operation::ContainerName;
 use crate::routing::{BreakerState, PartitionRegion, PartitionState, Region};
 
@@ -90,17 +90,6 @@ pub struct SeriesSnapshot {
     pub latency_p50: Duration,
     /// All but one in a hundred took no longer.
     pub latency_p99: Duration,
-}
-
-/// One number under OpenTelemetry's name for it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MetricPoint {
-    /// The name of the metric.
-    pub name: &'static str,
-    /// What it is about.
-    pub attributes: Vec<(&'static str, String)>,
-    /// The value of the metric.
-    pub value: f64,
 }
 
 /// A snapshot of the metrics of a driver.
@@ -190,41 +179,6 @@ impl Metrics {
     }
 }
 
-impl MetricsSnapshot {
-    /// The snapshot as points under OpenTelemetry's names, for an exporter. Durations are in seconds, as quantiles.
-    pub fn points(&self) -> Vec<MetricPoint> {
-        let mut points = Vec::new();
-        for (key, series) in &self.series {
-            let mut attributes = vec![("azure.cosmosdb.region", key.region.to_string())];
-            if let Some(container) = &key.container {
-                attributes.push((telemetry::DB_NAMESPACE, container.database().to_owned()));
-                attributes.push((telemetry::DB_COLLECTION_NAME, container.container().to_owned()));
-            }
-            if let Some(range) = key.range {
-                attributes.push((telemetry::PARTITION_RANGE, range.to_string()));
-            }
-            let mut push = |name, extra: Option<(&'static str, &str)>, value: f64| {
-                let mut attributes = attributes.clone();
-                attributes.extend(extra.map(|(name, value)| (name, value.to_owned())));
-                points.push(MetricPoint { name, attributes, value });
-            };
-            push(telemetry::METRIC_OPERATIONS, None, series.operations as f64);
-            push(telemetry::METRIC_FAILURES, None, series.failures as f64);
-            push(telemetry::METRIC_REQUEST_CHARGE, None, series.charge);
-            push(telemetry::METRIC_THROTTLED, None, series.throttled as f64);
-            push(telemetry::METRIC_HEDGES, None, series.hedges as f64);
-            push(telemetry::METRIC_FAILOVERS, None, series.failovers as f64);
-            let open = series.breaker == BreakerGauge::Open;
-            push(telemetry::METRIC_BREAKER_OPEN, None, f64::from(u8::from(open)));
-            for (quantile, latency) in [("0.5", series.latency_p50), ("0.99", series.latency_p99)] {
-                let extra = Some(("quantile", quantile));
-                push(telemetry::METRIC_OPERATION_DURATION, extra, latency.as_secs_f64());
-            }
-        }
-        points
-    }
-}
-
 impl Series {
     fn snapshot(&self) -> SeriesSnapshot {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -298,14 +252,6 @@ mod tests {
         let east = find(&key("East US", 0)).expect("counted");
         assert_eq!((east.operations, east.breaker), (1, BreakerGauge::Open));
         assert_eq!(snapshot.overflow.operations, 0);
-        let points = snapshot.points();
-        let open =
-            points.iter().find(|point| point.name == telemetry::METRIC_BREAKER_OPEN && point.value > 0.0);
-        let about = open.expect("one breaker is open").attributes.clone();
-        assert!(about.contains(&(telemetry::DB_COLLECTION_NAME, "c".to_owned())), "{about:?}");
-        assert!(about.contains(&("azure.cosmosdb.region", "East US".to_owned())), "{about:?}");
-        let charged = points.iter().filter(|point| point.name == telemetry::METRIC_REQUEST_CHARGE).count();
-        assert_eq!(charged, 2);
     }
 
     #[test]
