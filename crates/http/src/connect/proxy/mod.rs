@@ -37,7 +37,7 @@ pub struct Proxy {
 /// How a tunnel is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProxyProtocol {
-    /// CONNECT of HTTP/1.1.
+    /// The CONNECT method of HTTP/1.1.
     Http,
     /// CONNECT of HTTP/1.1, over TLS.
     Https,
