@@ -165,7 +165,18 @@ impl CosmosClientBuilder {
         self.change(name, ClientRuntimeBuilder::danger_accept_invalid_certificates)
     }
 
-    /// Sends requests with an HTTP client of these settings, and replaces the certificate settings of earlier calls.
+    /// Sets what this builder sets of the HTTP client: timeouts, pool, proxy, certificates. Settings that it leaves out keep
+    /// the value of earlier calls, or the default of the driver.
+    ///
+    /// ```
+    /// use perihelion::{Account, CosmosClient};
+    /// use perihelion::connections::{Client, Proxy};
+    ///
+    /// # let account = Account::from_connection_string("AccountEndpoint=http://localhost:8081/;AccountKey=a2V5")?;
+    /// let proxy = Proxy::new("socks5h://proxy.example:1080").expect("it is a proxy URL");
+    /// let client = CosmosClient::builder(account).http(Client::builder().proxy(proxy)).build()?;
+    /// # Ok::<(), perihelion::Error>(())
+    /// ```
     pub fn http(self, http: ClientBuilder) -> Self {
         self.change("http", |own| own.http(http))
     }

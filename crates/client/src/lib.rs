@@ -208,7 +208,8 @@ pub mod connections {
         TransportResponse,
     };
     pub use driver::{LoadSpread, ShardingConfig};
-    pub use perihelion_http::{Client, ClientBuilder};
+    pub use perihelion_http::pool::PoolConfig;
+    pub use perihelion_http::{Client, ClientBuilder, Proxy};
 
     // What a transport of another HTTP library is written with.
     pub use azure_core;

@@ -7,9 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use driver::options::EnvironmentOptions;
-use driver::transport::{HttpClientConfig, TransportFactory};
+use driver::transport::TransportFactory;
 use driver::{CosmosRuntime, Error, ErrorKind, ShardingConfig};
-use perihelion_http::pool::PoolConfig;
 use perihelion_http::{BuildError, ClientBuilder};
 
 use crate::Result;
@@ -55,17 +54,7 @@ pub struct ClientRuntimeBuilder {
 
 impl ClientRuntimeBuilder {
     pub(crate) fn new() -> ClientRuntimeBuilder {
-        let config = HttpClientConfig::default();
-        // The pool allows as many connections as there are requests in flight, which the driver limits.
-        let pool = PoolConfig::builder()
-            .max_per_host(config.pool_max_idle_per_host)
-            .max_idle_time(config.pool_idle_timeout)
-            .build()
-            .expect("the driver's own limits are valid");
-        let http = perihelion_http::Client::builder()
-            .connect_timeout(config.connect_timeout)
-            .tcp_keepalive(config.tcp_keepalive)
-            .pool(pool);
+        let http = perihelion_http::Client::builder();
         let http = match crate::local_cloud::authority_file() {
             Some(file) => trust_on_loopback(http, file),
             None => http,
@@ -110,9 +99,10 @@ impl ClientRuntimeBuilder {
         self
     }
 
-    /// Sends requests with an HTTP client of these settings, and replaces the certificate settings of earlier calls.
+    /// Sets what this builder sets of the HTTP client: timeouts, pool, proxy, certificates. Settings that it leaves out keep
+    /// the value of earlier calls, or the default of the driver.
     pub fn http(mut self, http: ClientBuilder) -> Self {
-        self.http = Ok(http);
+        self.http = self.http.map(|earlier| http.or(&earlier));
         self
     }
 

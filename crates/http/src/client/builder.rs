@@ -14,7 +14,7 @@ use rustls::pki_types::pem::PemObject;
 use super::Client;
 use crate::connect::Connector;
 use crate::connect::dns::{Resolve, SystemResolver};
-use crate::connect::proxy::{Proxies, Proxy};
+use crate::connect::proxy::{InvalidProxy, Proxies, Proxy};
 use crate::connect::tcp::TcpSettings;
 #[cfg(feature = "__tls")]
 use crate::connect::tls::{LoopbackRoots, TrustPolicy};
@@ -62,7 +62,7 @@ pub struct ClientBuilder {
 #[derive(Clone, Debug)]
 enum ProxyChoice {
     None,
-    All(Proxy),
+    All(Result<Proxy, InvalidProxy>),
 }
 
 /// Why a client could not be built.
@@ -257,7 +257,14 @@ impl ClientBuilder {
     /// `ALL_PROXY`, `NO_PROXY`), and requests to the loopback interface use no proxy. A variable that is not a proxy URL
     /// is the error of the requests that would use it.
     pub fn proxy(mut self, proxy: Proxy) -> Self {
-        self.proxies = Some(ProxyChoice::All(proxy));
+        self.proxies = Some(ProxyChoice::All(Ok(proxy)));
+        self
+    }
+
+    /// Sends all requests through the proxy at this URL, as [`Proxy::new`] reads it. A URL that is not valid is the error
+    /// of every request.
+    pub fn proxy_url(mut self, url: &str) -> Self {
+        self.proxies = Some(ProxyChoice::All(Proxy::new(url)));
         self
     }
 

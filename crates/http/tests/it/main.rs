@@ -3,6 +3,7 @@
 mod cancellation;
 mod certificates;
 mod client;
+mod connections;
 mod faulty_http2_servers;
 mod faulty_servers;
 mod http2;
@@ -10,6 +11,7 @@ mod loopback_roots;
 mod not_sent;
 mod pool;
 mod pool_events;
+mod proxies;
 mod reuse;
 mod server;
 mod stalling_peer;

@@ -40,8 +40,8 @@ enum NoProxyHosts {
 
 impl Proxies {
     /// Uses one proxy for all hosts.
-    pub(crate) fn all(proxy: Proxy) -> Self {
-        Proxies { http: Some(Ok(proxy.clone())), https: Some(Ok(proxy)), ..Proxies::default() }
+    pub(crate) fn all(proxy: Result<Proxy, InvalidProxy>) -> Self {
+        Proxies { http: Some(proxy.clone()), https: Some(proxy), ..Proxies::default() }
     }
 
     /// Reads `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`; the lower-case names take precedence. A variable
