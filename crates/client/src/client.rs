@@ -87,7 +87,9 @@ impl CosmosClient {
     pub fn warm_up(&self, containers: &[&ContainerClient]) -> CompoundCall<()> {
         let names: Vec<_> = containers.iter().map(|container| container.name().clone()).collect();
         let driver = self.driver.clone();
-        CompoundCall::new(&self.driver, async move |_| driver.warm_up(&names).await)
+        CompoundCall::new(&self.driver, async move |deadline| {
+            driver.warm_up(&names, &deadline.options()?).await
+        })
     }
 
     /// The driver of this client, for operations that the client has no typed method for.

@@ -54,9 +54,10 @@ impl ContainerClient {
     /// stays valid when its partition splits.
     pub fn feed_ranges(&self) -> CompoundCall<Vec<FeedRange>> {
         let (driver, name) = (self.driver.clone(), self.name.clone());
-        CompoundCall::new(&self.driver, async move |_| {
-            let container = driver.container(&name).await?;
-            let partitions = driver.partitions(&container).await?;
+        CompoundCall::new(&self.driver, async move |deadline| {
+            let options = deadline.options()?;
+            let container = driver.container(&name, &options).await?;
+            let partitions = driver.partitions(&container, &options).await?;
             Ok(partitions.map().partitions().iter().map(|partition| partition.range.clone()).collect())
         })
     }
@@ -65,8 +66,8 @@ impl ContainerClient {
     /// sees at least what this client has seen. None until something was read or written.
     pub fn session_token(&self) -> CompoundCall<Option<String>> {
         let (driver, name) = (self.driver.clone(), self.name.clone());
-        CompoundCall::new(&self.driver, async move |_| {
-            let container = driver.container(&name).await?;
+        CompoundCall::new(&self.driver, async move |deadline| {
+            let container = driver.container(&name, &deadline.options()?).await?;
             Ok(container.session().token(SessionScope::Unknown))
         })
     }

@@ -9,6 +9,7 @@ mod call_deadline;
 mod failback;
 mod metadata_lookup;
 mod observed;
+mod own_task;
 
 pub use self::observed::WeakDriver;
 
@@ -23,7 +24,7 @@ pub use self::call_deadline::CallDeadline;
 use crate::account::Account;
 use crate::background::{SupervisedTask, repeat};
 use crate::cache::{AccountCache, Container, ContainerCache, PartitionRanges};
-use crate::clock::{Clock, after};
+use crate::clock::Clock;
 use crate::diagnostics::Diagnostics;
 use crate::diagnostics::metrics::{Metrics, MetricsSnapshot, SeriesKey};
 use crate::error::{Error, ErrorKind, Result};
@@ -125,41 +126,57 @@ impl CosmosDriver {
         result
     }
 
-    /// The `_rid` and partition key of a container. Read from the service if they are not cached.
-    pub async fn container(&self, name: &ContainerName) -> Result<Arc<Container>> {
-        let deadline = self.0.default_deadline();
-        self.ready().await?;
+    /// The `_rid` and partition key of a container. Read from the service if they are not cached, before the deadline
+    /// of the options; other options do not matter, because callers share the request.
+    pub async fn container(
+        &self,
+        name: &ContainerName,
+        options: &OperationOptions,
+    ) -> Result<Arc<Container>> {
+        let deadline = self.call_deadline(options)?.at();
+        self.ready(deadline).await?;
         self.0.container(name, deadline).await
     }
 
     /// The container that the name of `known` leads to now, for a caller that found `known` out of date. Concurrent
-    /// calls share one request.
-    pub async fn refresh_container(&self, known: &Arc<Container>) -> Result<Arc<Container>> {
-        self.0.refreshed_container(known, self.0.default_deadline()).await
+    /// calls share one request, and each waits for it until the deadline of its options.
+    pub async fn refresh_container(
+        &self,
+        known: &Arc<Container>,
+        options: &OperationOptions,
+    ) -> Result<Arc<Container>> {
+        self.0.refreshed_container(known, self.call_deadline(options)?.at()).await
     }
 
-    /// The physical partitions of a container, in EPK order. Read from the service if they are not cached.
-    pub async fn partitions(&self, container: &Arc<Container>) -> Result<Arc<PartitionRanges>> {
-        self.0.ranges(container, self.0.default_deadline()).await
+    /// The physical partitions of a container, in EPK order. Read from the service if they are not cached, before the
+    /// deadline of the options.
+    pub async fn partitions(
+        &self,
+        container: &Arc<Container>,
+        options: &OperationOptions,
+    ) -> Result<Arc<PartitionRanges>> {
+        self.0.ranges(container, self.call_deadline(options)?.at()).await
     }
 
     /// The physical partitions of a container, newer than `known`, which a response contradicted (410/1002).
-    /// Concurrent calls share one request.
+    /// Concurrent calls share one request, and each waits for it until the deadline of its options.
     pub async fn refresh_partitions(
         &self,
         container: &Arc<Container>,
         known: &Arc<PartitionRanges>,
+        options: &OperationOptions,
     ) -> Result<Arc<PartitionRanges>> {
-        self.0.refreshed_ranges(container, known, self.0.default_deadline()).await
+        self.0.refreshed_ranges(container, known, self.call_deadline(options)?.at()).await
     }
 
     /// Reads the properties of the account and of these containers, so that the first operations on them need
-    /// not.
-    pub async fn warm_up(&self, containers: &[ContainerName]) -> Result<()> {
-        self.ready().await?;
+    /// not. One deadline covers all of it.
+    pub async fn warm_up(&self, containers: &[ContainerName], options: &OperationOptions) -> Result<()> {
+        let deadline = self.call_deadline(options)?.at();
+        self.ready(deadline).await?;
         let load = async |name: &ContainerName| {
-            let container = self.container(name).await?;
-            self.partitions(&container).await
+            let container = self.0.container(name, deadline).await?;
+            self.0.ranges(&container, deadline).await
         };
         futures::future::try_join_all(containers.iter().map(load)).await.map(|_| ())
     }
@@ -197,7 +214,8 @@ impl CosmosDriver {
 
     /// Reads the account's properties again, unless that was done a moment ago.
     pub async fn refresh_account(&self) {
-        self.0.refresh_account(self.0.default_deadline()).await;
+        let deadline = self.0.settings.operation.timeouts.deadline_from(self.0.clock.now());
+        self.0.refresh_account(deadline).await;
     }
 
     /// The source of time.
@@ -206,13 +224,13 @@ impl CosmosDriver {
     }
 
     /// Waits until the account's properties were read once.
-    async fn ready(&self) -> Result<()> {
+    async fn ready(&self, deadline: Instant) -> Result<()> {
         let inner = &*self.0;
         inner.start_background(inner.clock.now());
         if inner.account.peek(AccountState::is_known) {
             return Ok(());
         }
-        inner.discover_account(inner.default_deadline()).await
+        inner.discover_account(deadline).await
     }
 }
 
@@ -244,11 +262,6 @@ impl Inner {
         });
     }
 
-    /// The deadline of calls without options of their own, which start now.
-    fn default_deadline(&self) -> Instant {
-        self.clock.after(self.settings.operation.timeouts.end_to_end)
-    }
-
     /// Carries out an operation, in a span if a subscriber wants one. The span is on the heap with everything in it, so
     /// that an operation without a span pays nothing for it.
     async fn execute_traced(
@@ -277,7 +290,7 @@ impl Inner {
         if !self.account.peek(AccountState::is_known) {
             // Before the first request: a mistake of the caller is not a reason to send anything.
             pipeline::check(operation)?;
-            self.discover_account(after(started, settings.timeouts.end_to_end)).await?;
+            self.discover_account(settings.timeouts.deadline_from(started)).await?;
         }
         pipeline::execute(self, operation, settings, started).await
     }

@@ -189,13 +189,17 @@ fn read(response: driver::Response) -> Result<BatchResponse> {
         .enumerate()
         .find(|(_, result)| result.status.0 >= 400 && result.status != Status::FAILED_DEPENDENCY);
     if let Some((index, result)) = failed {
-        let what =
-            result.message.clone().unwrap_or_else(|| format!("the service returned {}", result.status));
-        let kind = ErrorKind::of_status(result.status, result.sub_status);
-        let message = format!("operation {index} of the batch failed, so none was applied: {what}");
-        return Err(Error::new(kind, message)
-            .with_status(result.status, result.sub_status)
-            .with_diagnostics(response.diagnostics().clone()));
+        let error = Error::of_result(result.status, result.sub_status, result.message.as_deref());
+        let message = format!(
+            "operation {index} of the batch (counted from 0) failed with {}, so none was applied: {}",
+            result.status,
+            error.message()
+        );
+        let error = match result.retry_after_ms {
+            Some(wait) => error.with_retry_after(std::time::Duration::from_millis(wait)),
+            None => error,
+        };
+        return Err(error.with_message(message).with_diagnostics(response.diagnostics().clone()));
     }
     let items = results
         .into_iter()

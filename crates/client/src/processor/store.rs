@@ -90,7 +90,7 @@ impl LeaseStore {
         options: &OperationOptions,
     ) -> Result<LeaseStore> {
         let path = format!("{}/{}", container.name().database(), container.id());
-        let known = container.driver().container(container.name()).await.map_err(|error| {
+        let known = container.driver().container(container.name(), options).await.map_err(|error| {
             if error.kind() != ErrorKind::NotFound {
                 return error;
             }

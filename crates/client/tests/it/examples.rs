@@ -11,6 +11,9 @@ mod aad;
 #[path = "../../examples/batch.rs"]
 mod batch;
 #[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
+#[path = "../../examples/blocking.rs"]
+mod blocking;
+#[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/call_options.rs"]
 mod call_options;
 #[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
@@ -124,6 +127,17 @@ fn the_example_two_regions_runs() {
 #[test]
 fn the_example_inject_faults_runs() {
     inject_faults::main().expect("the application handles its faults");
+}
+
+#[tokio::test]
+async fn the_example_blocking_runs() {
+    let account = TestAccount::start().await;
+    let client = account.client.clone();
+    let (done, ended) = tokio::sync::oneshot::channel();
+    // A thread of its own: on those of a runtime, waiting is refused.
+    let thread = std::thread::spawn(move || done.send(blocking::run(&client)));
+    ended.await.expect("the thread ends").expect("the program runs");
+    thread.join().expect("no panic").expect("the test has received the result");
 }
 
 #[test]

@@ -109,7 +109,10 @@ async fn a_batch_is_applied_as_a_whole_or_not_at_all() {
     let batch = Batch::new("ada").delete("2").create(&order("1", 9.0));
     let failed = orders.execute_batch(batch).await.expect_err("there is an item 1");
     assert_eq!(failed.kind(), ErrorKind::Conflict);
-    assert!(failed.message().contains("operation 1 of the batch"), "{failed}");
+    let message = failed.message();
+    assert!(message.starts_with("operation 1 of the batch (counted from 0) failed with 409"), "{message}");
+    assert!(message.contains("already exists"), "the message of the service: {message}");
+    assert!(!message.contains(['{', '[']) && !message.contains("ActivityId"), "no raw JSON: {message}");
     orders.read_item::<Order>("ada", "2").await.expect("not deleted: no operation was applied");
 }
 

@@ -8,7 +8,7 @@ use protocol::status::Status;
 
 use super::partition_queue::Pending;
 use super::result::BulkItemResponse;
-use crate::error::{Error, ErrorKind, Result, service_text};
+use crate::error::{Error, ErrorKind, Result};
 
 /// The results in a response body; an error unless there is one for each operation.
 pub(super) fn read(body: &Bytes, operations: usize) -> Result<Vec<BatchResult<&[u8]>>> {
@@ -31,10 +31,7 @@ pub(super) fn outcome(body: &Bytes, result: BatchResult<&[u8]>) -> Result<BulkIt
             body: result.resource_body.map_or_else(Bytes::new, |item| body.slice_ref(item)),
         });
     }
-    let message = result.message.as_deref().map(service_text).filter(|text| !text.is_empty());
-    let message = message.unwrap_or_else(|| format!("the service responded with {}", result.status));
-    let kind = ErrorKind::of_status(result.status, result.sub_status);
-    let error = Error::new(kind, message).with_status(result.status, result.sub_status);
+    let error = Error::of_result(result.status, result.sub_status, result.message.as_deref());
     Err(match result.retry_after_ms {
         Some(wait) => error.with_retry_after(Duration::from_millis(wait)),
         None => error,

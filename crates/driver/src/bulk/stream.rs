@@ -175,11 +175,12 @@ struct Service {
 impl Service {
     /// The partitions as they are now; if they are as `known`, they are listed again.
     async fn layout(self, known: Option<PartitionLayout>) -> Result<PartitionLayout> {
-        let container = self.driver.container(&self.container).await?;
-        let ranges = self.driver.partitions(&container).await?;
+        let options = self.driver.call_deadline(&self.options)?.options()?;
+        let container = self.driver.container(&self.container, &options).await?;
+        let ranges = self.driver.partitions(&container, &options).await?;
         let ranges = match known {
             Some(known) if std::sync::Arc::ptr_eq(&known.ranges, &ranges) => {
-                self.driver.refresh_partitions(&container, &ranges).await?
+                self.driver.refresh_partitions(&container, &ranges, &options).await?
             }
             _ => ranges,
         };
@@ -202,7 +203,7 @@ impl Service {
             // A container that was created again under the name has other partitions.
             operation = operation.with_header(names::INTENDED_COLLECTION_RID, rid);
         }
-        let response = self.driver.execute_operation(&operation, &self.options).await?;
+        let response = self.driver.execute_in_task(operation, self.options).await?;
         Ok(response.into_body())
     }
 }

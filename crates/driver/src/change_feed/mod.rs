@@ -138,6 +138,11 @@ impl ChangeFeedOptions {
 
 /// Serves requests for changes. The driver does, through its pipeline; tests do, with plain values.
 pub trait ChangeSource: Send + Sync + 'static {
+    /// A call begins that may need several requests. Its deadline, if it has one, counts from here.
+    fn begin_call(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// The changed items, as JSON.
     fn changes(&self, request: ChangeRequest) -> impl Future<Output = Result<Changes, PageError>> + Send;
 
@@ -285,6 +290,7 @@ impl<S: ChangeSource> ChangeFeed<S> {
     ///
     /// Dropping the call loses nothing: a cursor moves on only when its changes are handed out.
     pub async fn next_page(&mut self) -> Result<ChangePage, Error> {
+        self.source.begin_call()?;
         let mut quiet = 0;
         while quiet < self.cursors.len() {
             let at = self.turn % self.cursors.len();

@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::operation::{ContainerName, Operation, OperationKind, Precondition, Scope, Target};
 use crate::options::OperationOptions;
 use crate::query::PageError;
-use crate::query::service::{divide, page_error};
+use crate::query::service::{CallOptions, divide, page_error};
 
 /// The form of envelopes this client reads.
 const WIRE_FORMAT: &str = "2021-09-15";
@@ -26,33 +26,40 @@ const WIRE_FORMAT: &str = "2021-09-15";
 pub struct ServiceChanges {
     driver: CosmosDriver,
     container: Arc<Container>,
-    options: OperationOptions,
+    options: CallOptions,
     session_token: Option<String>,
 }
 
 impl CosmosDriver {
-    /// Reads the changes of a container, or of a part of it. Each request obeys `options`, its deadline
-    /// included.
+    /// Reads the changes of a container, or of a part of it. Each request obeys `options`. Their deadline covers this
+    /// call, and each page, however many requests it takes.
     pub async fn change_feed(
         &self,
         container: &ContainerName,
         feed: ChangeFeedOptions,
         options: &OperationOptions,
     ) -> Result<ChangeFeed<ServiceChanges>> {
-        let mut source = self.changes_of(container, options).await?;
+        let options = CallOptions::new(options);
+        options.begin_call(self)?;
+        let mut source = self.changes_with(container, options).await?;
         source.session_token = feed.session_token.clone();
         let rid = source.container.rid().to_owned();
         ChangeFeed::start(Arc::new(source), &rid, feed).await
     }
 
-    /// The changes of a container for a reader that keeps its own place, range by range.
+    /// The changes of a container for a reader that keeps its own place, range by range. Each call of the reader
+    /// obeys `options`, and its deadline counts from the call.
     pub async fn changes_of(
         &self,
         container: &ContainerName,
         options: &OperationOptions,
     ) -> Result<ServiceChanges> {
-        let container = self.container(container).await?;
-        Ok(ServiceChanges { driver: self.clone(), container, options: options.clone(), session_token: None })
+        self.changes_with(container, CallOptions::new(options)).await
+    }
+
+    async fn changes_with(&self, container: &ContainerName, options: CallOptions) -> Result<ServiceChanges> {
+        let container = self.container(container, &options.current()).await?;
+        Ok(ServiceChanges { driver: self.clone(), container, options, session_token: None })
     }
 }
 
@@ -64,6 +71,10 @@ impl ServiceChanges {
 }
 
 impl ChangeSource for ServiceChanges {
+    fn begin_call(&self) -> Result<()> {
+        self.options.begin_call(&self.driver)
+    }
+
     async fn changes(&self, request: ChangeRequest) -> Result<Changes, PageError> {
         let mut operation = Operation::new(OperationKind::ReadFeed, Target::items(self.container.name()))
             .with_scope(Scope::Range(request.range))
@@ -86,7 +97,8 @@ impl ChangeSource for ServiceChanges {
             FeedPosition::Time(time) => operation.with_header(names::IF_MODIFIED_SINCE, time),
             FeedPosition::Etag(etag) => operation.with_precondition(Precondition::IfNoneMatch(etag)),
         };
-        let response = self.driver.execute_operation(&operation, &self.options).await.map_err(page_error)?;
+        let options = self.options.current();
+        let response = self.driver.execute_operation(&operation, &options).await.map_err(page_error)?;
         let Some(etag) = response.etag().map(str::to_owned) else {
             let message = "a page of the change feed has no continuation";
             return Err(Error::new(ErrorKind::BadResponse, message).into());
@@ -103,6 +115,8 @@ impl ChangeSource for ServiceChanges {
     }
 
     async fn divide(&self, range: EpkRange, afresh: bool) -> Result<Vec<EpkRange>> {
-        divide(&self.driver, &self.container, &range, afresh).await
+        // The partitions may be asked for twice, so the deadline is fixed for both.
+        let options = self.driver.call_deadline(&self.options.current())?.options()?;
+        divide(&self.driver, &self.container, &range, afresh, &options).await
     }
 }

@@ -28,6 +28,8 @@ use crate::telemetry::events;
 
 /// How long an endpoint may take before the next one is tried beside it.
 const NEXT_ENDPOINT_AFTER: Duration = Duration::from_millis(500);
+/// The share of the caller's time that it may take at most, so that a caller in a hurry reaches other endpoints, too.
+const NEXT_ENDPOINT_SHARE: u32 = 4;
 
 /// How many preferred regions are asked for an account that is not known yet. A client may prefer all regions of Azure in
 /// the order of their distance, and most of them have no endpoint of the account.
@@ -37,7 +39,9 @@ impl Inner {
     /// Reads the account's properties for the first time.
     pub(super) async fn discover_account(&self, deadline: Instant) -> Result<()> {
         let inner = self.shared();
-        let properties = self.properties.get(|| inner.fetch_account());
+        let time_left = deadline.saturating_duration_since(self.clock.now());
+        let next_after = NEXT_ENDPOINT_AFTER.min(time_left / NEXT_ENDPOINT_SHARE);
+        let properties = self.properties.get(|| inner.fetch_account(next_after));
         match self.clock.within(Some(deadline), properties).await {
             Some(result) => result.map(|_| ()),
             None => {
@@ -55,8 +59,8 @@ impl Inner {
         let inner = self.shared();
         // After an error the known properties stay in use, and the next refresh tries again.
         let _result = match self.properties.peek() {
-            Some(known) => self.properties.refresh(&known, || inner.fetch_account()).await,
-            None => self.properties.get(|| inner.fetch_account()).await,
+            Some(known) => self.properties.refresh(&known, || inner.fetch_account(NEXT_ENDPOINT_AFTER)).await,
+            None => self.properties.get(|| inner.fetch_account(NEXT_ENDPOINT_AFTER)).await,
         };
     }
 
@@ -67,11 +71,14 @@ impl Inner {
     }
 
     /// Reads the properties from the first endpoint that responds, and updates the account's state.
-    fn fetch_account(self: Arc<Inner>) -> BoxFuture<'static, Result<Arc<AccountProperties>>> {
+    fn fetch_account(
+        self: Arc<Inner>,
+        next_after: Duration,
+    ) -> BoxFuture<'static, Result<Arc<AccountProperties>>> {
         async move {
             let account = self.account.snapshot();
             let endpoints = self.discovery_endpoints(&account);
-            let result = first_success(&self.clock, &endpoints, |endpoint| self.fetch_account_from(endpoint)).await;
+            let result = first_success(&self.clock, next_after, &endpoints, |endpoint| self.fetch_account_from(endpoint)).await;
             let is_new = match &result {
                 Ok(properties) => self.account.update_with(|known| {
                     let next = known.with_properties(properties, &self.settings.operation.regions.preferred);
@@ -139,6 +146,7 @@ impl Inner {
 /// key ends it, because the others would reject it, too.
 async fn first_success<'e, T, F>(
     clock: &Clock,
+    next_after: Duration,
     endpoints: &'e [Endpoint],
     read: impl Fn(&'e Endpoint) -> F,
 ) -> Result<T>
@@ -156,7 +164,7 @@ where
         }
         let timer = match waiting.len() {
             0 => Either::Left(pending()),
-            _ => Either::Right(clock.sleep(NEXT_ENDPOINT_AFTER)),
+            _ => Either::Right(clock.sleep(next_after)),
         };
         match select(in_flight.next(), timer).await {
             Either::Left((Some((_, Ok(success))), _)) => return Ok(success),

@@ -12,7 +12,7 @@ use crate::options::OperationOptions;
 /// ends by itself at the deadline.
 const REPORT_TIME: Duration = Duration::from_millis(50);
 
-/// The deadline of a call that takes several requests. Each request gets the time that is left.
+/// The deadline of a call that takes several requests. All of them end at it.
 #[derive(Clone, Debug)]
 pub struct CallDeadline {
     driver: CosmosDriver,
@@ -23,8 +23,9 @@ pub struct CallDeadline {
 impl CosmosDriver {
     /// The deadline of a call with these options that starts now.
     pub fn call_deadline(&self, options: &OperationOptions) -> Result<CallDeadline> {
-        let timeout = self.0.settings.for_operation(Some(options))?.timeouts.end_to_end;
-        Ok(CallDeadline { driver: self.clone(), options: options.clone(), at: self.0.clock.after(timeout) })
+        let settings = self.0.settings.for_operation(Some(options))?;
+        let at = settings.timeouts.deadline_from(self.0.clock.now());
+        Ok(CallDeadline { driver: self.clone(), options: options.clone(), at })
     }
 
     /// Ends after this time, by the clock of the driver.
@@ -34,20 +35,24 @@ impl CosmosDriver {
 }
 
 impl CallDeadline {
-    /// The options of the next request: those of the call, with the time that is left. An error if none is left.
+    /// The options of the requests: those of the call, with its deadline. An error if that has passed.
     pub fn options(&self) -> Result<OperationOptions> {
-        let left = self.at.saturating_duration_since(self.driver.0.clock.now());
-        if left.is_zero() {
+        if self.driver.0.clock.now() >= self.at {
             return Err(deadline_passed());
         }
-        let mut options = self.options.clone();
-        options.timeouts = options.timeouts.with_end_to_end(left);
-        Ok(options)
+        let timeouts = self.options.timeouts.clone().with_deadline(self.at);
+        Ok(self.options.clone().with_timeouts(timeouts))
+    }
+
+    /// When the call must be over.
+    pub fn at(&self) -> Instant {
+        self.at
     }
 
     /// The result of `work`, or an error once the deadline has passed; the work is then dropped.
     pub async fn within<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        match self.driver.0.clock.within(Some(after(self.at, REPORT_TIME)), work).await {
+        let end = after(self.at, REPORT_TIME);
+        match self.driver.0.clock.within(Some(end), work).await {
             Some(result) => result,
             None => Err(deadline_passed()),
         }

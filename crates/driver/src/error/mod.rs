@@ -16,9 +16,8 @@ use protocol::container::PartitionKeyPathError;
 use protocol::status::{Status, SubStatus};
 
 pub use self::kind::ErrorKind;
-pub(crate) use self::service_message_text::service_text;
 
-use self::service_message_text::service_message;
+use self::service_message_text::{service_message, service_text};
 use crate::diagnostics::Diagnostics;
 use crate::options::{InvalidOption, InvalidVariable};
 
@@ -64,6 +63,14 @@ impl Error {
     /// The error of a response of the service, with the message of its body.
     pub fn of_response(status: Status, sub_status: SubStatus, body: &[u8]) -> Error {
         let message = service_message(body).unwrap_or_else(|| format!("the service responded with {status}"));
+        Error::new(ErrorKind::of_status(status, sub_status), message).with_status(status, sub_status)
+    }
+
+    /// The error of one result within a response, such as that of one operation of a batch, with the message of the
+    /// result.
+    pub fn of_result(status: Status, sub_status: SubStatus, message: Option<&str>) -> Error {
+        let message = message.map(service_text).filter(|text| !text.is_empty());
+        let message = message.unwrap_or_else(|| format!("the service responded with {status}"));
         Error::new(ErrorKind::of_status(status, sub_status), message).with_status(status, sub_status)
     }
 

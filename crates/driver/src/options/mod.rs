@@ -209,6 +209,11 @@ impl DriverSettings {
         environment: &EnvironmentOptions,
     ) -> Result<DriverSettings, InvalidOption> {
         let options = driver.or(runtime).or(&environment.driver);
+        if options.operation.timeouts.deadline.is_some() {
+            let reason =
+                "belongs to an operation: after it, a driver could do nothing; set timeouts.end_to_end";
+            return Err(InvalidOption::new("timeouts.deadline", reason));
+        }
         Ok(DriverSettings {
             operation: options.operation.resolve()?,
             circuit_breaker: options.circuit_breaker.resolve()?,

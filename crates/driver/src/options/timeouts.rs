@@ -1,8 +1,9 @@
 //! Options of timeouts, for operations and single requests.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::InvalidOption;
+use crate::clock::after;
 
 /// Options of timeouts; unset ones come from the next layer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,6 +15,8 @@ pub struct TimeoutOptions {
     pub attempt: Option<Duration>,
     /// Overrides [`TimeoutSettings::metadata_attempt`] if it is set.
     pub metadata_attempt: Option<Duration>,
+    /// Sets [`TimeoutSettings::deadline`]; for operations only.
+    pub deadline: Option<Instant>,
 }
 
 /// The resolved timeouts of an operation.
@@ -26,6 +29,17 @@ pub struct TimeoutSettings {
     pub attempt: Duration,
     /// One request for metadata (account, container, ranges, plans). Default: 5 s.
     pub metadata_attempt: Duration,
+    /// The time by which the operation is over, even if `end_to_end` allows more: for work of several operations.
+    /// Default: none.
+    pub deadline: Option<Instant>,
+}
+
+impl TimeoutSettings {
+    /// When an operation that begins at `started` must be over.
+    pub fn deadline_from(&self, started: Instant) -> Instant {
+        let own = after(started, self.end_to_end);
+        self.deadline.map_or(own, |deadline| deadline.min(own))
+    }
 }
 
 impl Default for TimeoutSettings {
@@ -34,6 +48,7 @@ impl Default for TimeoutSettings {
             end_to_end: Duration::from_secs(60),
             attempt: Duration::from_secs(10),
             metadata_attempt: Duration::from_secs(5),
+            deadline: None,
         }
     }
 }
@@ -62,6 +77,12 @@ impl TimeoutOptions {
         TimeoutOptions { metadata_attempt: Some(timeout), ..self }
     }
 
+    /// Sets the value of [`TimeoutSettings::deadline`].
+    #[must_use]
+    pub fn with_deadline(self, deadline: Instant) -> TimeoutOptions {
+        TimeoutOptions { deadline: Some(deadline), ..self }
+    }
+
     /// Fills unset options from `fallback`.
     #[must_use]
     pub fn or(self, fallback: &TimeoutOptions) -> TimeoutOptions {
@@ -69,6 +90,7 @@ impl TimeoutOptions {
             end_to_end: self.end_to_end.or(fallback.end_to_end),
             attempt: self.attempt.or(fallback.attempt),
             metadata_attempt: self.metadata_attempt.or(fallback.metadata_attempt),
+            deadline: self.deadline.or(fallback.deadline),
         }
     }
 
@@ -82,6 +104,7 @@ impl TimeoutOptions {
                 "timeouts.metadata_attempt",
                 self.metadata_attempt.unwrap_or(default.metadata_attempt),
             )?,
+            deadline: self.deadline,
         })
     }
 }
@@ -89,6 +112,19 @@ impl TimeoutOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Clock;
+
+    #[test]
+    fn of_two_deadlines_the_earlier_one_counts() {
+        let (now, second) = (Clock::machine().now(), Duration::from_secs(1));
+        let settings = |options: TimeoutOptions| options.resolve().expect("valid");
+        let whole = TimeoutOptions::new().with_end_to_end(5 * second);
+        assert_eq!(settings(whole.clone()).deadline_from(now), now + 5 * second);
+        assert_eq!(settings(whole.clone().with_deadline(now + second)).deadline_from(now), now + second);
+        assert_eq!(settings(whole.with_deadline(now + 9 * second)).deadline_from(now), now + 5 * second);
+        let never = TimeoutOptions::new().with_end_to_end(Duration::MAX);
+        assert!(settings(never).deadline_from(now) > now + 1_000_000 * second);
+    }
 
     #[test]
     fn a_zero_timeout_is_invalid() {

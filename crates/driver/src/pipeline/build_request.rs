@@ -344,8 +344,8 @@ mod tests {
             account: &account,
             deadline,
         };
-        let progress = AttemptProgress::default();
-        let headers = parts.request(account.hub(), ExecutionContext::Initial, &progress).headers;
+        let headers =
+            parts.request(account.hub(), ExecutionContext::Initial, &AttemptProgress::default()).headers;
         let mut sent: Vec<_> = headers.iter().collect();
         sent.sort_unstable();
         assert_eq!(

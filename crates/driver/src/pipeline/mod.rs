@@ -47,7 +47,7 @@ pub(crate) async fn execute<C: PipelineContext>(
     started: Instant,
 ) -> Result<Response> {
     check(operation)?;
-    let deadline = after(started, settings.timeouts.end_to_end);
+    let deadline = settings.timeouts.deadline_from(started);
     let recorder = Recorder::new(operation.name(), started);
     let mut execution = Execution { context, operation, settings, deadline, recorder };
     let mut state = RetryState::default();

@@ -2,8 +2,7 @@
 //!
 //! A [`FanOut`] keeps cursors in EPK order, asks for pages ahead of need within bounds,
 //! and divides a cursor whose range was split. What the pages mean, and where the children of a
-//! divided cursor begin, is decided by the merge. Requests are polled only while the caller waits
-//! for rows, and are dropped with the `FanOut`.
+//! divided cursor begin, is decided by the merge. Requests are dropped with the `FanOut`.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -88,7 +87,9 @@ pub(super) struct Prefetch {
 pub(super) struct FanOut<S, T> {
     source: Arc<S>,
     pub(super) cursors: Vec<RangeCursor<T>>,
-    in_flight: FuturesUnordered<BoxFuture<'static, (u64, FetchResult)>>,
+    in_flight: FuturesUnordered<BoxFuture<'static, Arrival>>,
+    /// Counts the caller's calls, each of which has a deadline of its own.
+    call: u64,
     next_id: u64,
     ahead: Prefetch,
     /// Request units of all pages so far.
@@ -99,6 +100,15 @@ pub(super) struct FanOut<S, T> {
     pub(super) diagnostics: Recent,
     /// What their responses say together.
     pub(super) totals: ResponseTotals,
+}
+
+/// What became of a request.
+struct Arrival {
+    /// The cursor that it was for.
+    cursor: u64,
+    /// The call that started it.
+    call: u64,
+    result: FetchResult,
 }
 
 enum FetchResult {
@@ -112,6 +122,7 @@ impl<S: PageSource, T> FanOut<S, T> {
             source,
             cursors: Vec::with_capacity(starts.len()),
             in_flight: FuturesUnordered::new(),
+            call: 0,
             next_id: 0,
             ahead,
             charge: 0.0,
@@ -154,6 +165,12 @@ impl<S: PageSource, T> FanOut<S, T> {
         self.ahead.items_max = items_max;
     }
 
+    /// The caller asks for more: its deadline counts from now.
+    pub(super) fn begin_call(&mut self) -> Result<(), Error> {
+        self.call += 1;
+        self.source.begin_call()
+    }
+
     /// Waits for the next event: a page has arrived, or an EPK range was divided. `needs` says of
     /// which cursors a page is needed now; for the others pages are asked for as far as bounds allow.
     ///
@@ -163,11 +180,11 @@ impl<S: PageSource, T> FanOut<S, T> {
         needs: impl Fn(usize, &RangeCursor<T>) -> bool,
     ) -> Result<(), Error> {
         self.schedule(needs);
-        let Some((id, arrival)) = self.in_flight.next().await else {
+        let Some(arrival) = self.in_flight.next().await else {
             debug_assert!(false, "a caller waits only when a page is needed");
             return Err(Error::new(ErrorKind::BadResponse, "the query waits for nothing"));
         };
-        self.apply(id, arrival)
+        self.apply(arrival)
     }
 
     /// Starts requests for pages.
@@ -209,17 +226,19 @@ impl<S: PageSource, T> FanOut<S, T> {
         };
         cursor.fetching = true;
         self.requests += 1;
-        let (id, source) = (cursor.id, Arc::clone(&self.source));
+        let (cursor, call, source) = (cursor.id, self.call, Arc::clone(&self.source));
         self.in_flight.push(Box::pin(async move {
             let from = request.continuation.clone();
-            (id, FetchResult::Page(from, source.page(request).await.map(Box::new)))
+            let result = FetchResult::Page(from, source.page(request).await.map(Box::new));
+            Arrival { cursor, call, result }
         }));
     }
 
-    fn apply(&mut self, id: u64, arrival: FetchResult) -> Result<(), Error> {
+    fn apply(&mut self, arrival: Arrival) -> Result<(), Error> {
+        let Arrival { cursor: id, call, result } = arrival;
         // A cursor that was taken away no longer waits for its page.
         let cursor = self.cursors.iter_mut().find(|cursor| cursor.id == id);
-        match arrival {
+        match result {
             FetchResult::Page(from, Ok(mut page)) => {
                 self.charge += page.charge;
                 self.totals.add(&std::mem::take(&mut page.headers));
@@ -239,14 +258,21 @@ impl<S: PageSource, T> FanOut<S, T> {
             FetchResult::Page(_, Err(PageError::Gone)) => {
                 let Some(cursor) = cursor else { return Ok(()) };
                 let (range, source) = (cursor.range.clone(), Arc::clone(&self.source));
+                let call = self.call;
                 self.in_flight.push(Box::pin(async move {
-                    (id, FetchResult::Divided(source.divide(range, true).await))
+                    let result = FetchResult::Divided(source.divide(range, true).await);
+                    Arrival { cursor: id, call, result }
                 }));
                 Ok(())
             }
             FetchResult::Page(_, Err(PageError::Failed(error))) | FetchResult::Divided(Err(error)) => {
                 if let Some(cursor) = cursor {
                     cursor.fetching = false;
+                }
+                // A request that an earlier call started ahead of need had the time of that call: it is sent again, in
+                // the time of this one.
+                if call != self.call && error.kind() == ErrorKind::DeadlineExceeded {
+                    return Ok(());
                 }
                 Err(error)
             }

@@ -126,6 +126,16 @@ impl<S: PageSource> Runner<S> {
         }
     }
 
+    /// A call begins, which has a deadline of its own.
+    fn begin_call(&mut self) -> Result<(), Error> {
+        match self {
+            Runner::InTurn(pages) => pages.fan_out.begin_call(),
+            Runner::Ordered(merge) => merge.fan_out.begin_call(),
+            Runner::Whole(whole) => whole.pages.fan_out.begin_call(),
+            Runner::Hybrid(search) => search.pages.fan_out.begin_call(),
+        }
+    }
+
     /// Whether no further row will come. A last page then says so, instead of one more that is empty.
     fn is_exhausted(&self) -> bool {
         match self {
@@ -216,6 +226,7 @@ impl<S: PageSource> QueryPages<S> {
         if self.done {
             return Ok(None);
         }
+        self.runner.begin_call()?;
         let rows_max = self.page_items.map_or(PAGE_ROWS, |items| items.get() as usize);
         self.fill(rows_max).await?;
         self.done |= self.runner.is_exhausted();

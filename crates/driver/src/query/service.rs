@@ -1,6 +1,6 @@
 //! Pages from the service, through the driver.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use protocol::headers as names;
@@ -29,13 +29,42 @@ const QUERY_VERSION: &str = "1.4";
 pub struct ServicePages {
     driver: CosmosDriver,
     container: Arc<Container>,
-    options: OperationOptions,
+    options: CallOptions,
     session_token: Option<String>,
+}
+
+/// The options of the requests that one call needs: all of them end at the deadline of the call.
+#[derive(Clone, Debug)]
+pub(crate) struct CallOptions {
+    options: OperationOptions,
+    /// The options with the deadline of the call in progress.
+    current: Arc<Mutex<OperationOptions>>,
+}
+
+impl CallOptions {
+    /// Options for calls of one request each, until a longer one [begins](CallOptions::begin_call).
+    pub(crate) fn new(options: &OperationOptions) -> CallOptions {
+        let current = Arc::new(Mutex::new(options.clone()));
+        CallOptions { options: options.clone(), current }
+    }
+
+    /// A call begins: its requests, and those that are still in progress, are waited for until its deadline.
+    pub(crate) fn begin_call(&self, driver: &CosmosDriver) -> Result<()> {
+        let fixed = driver.call_deadline(&self.options)?.options()?;
+        *crate::sync::lock(&self.current) = fixed;
+        Ok(())
+    }
+
+    /// The options of a request of the call in progress.
+    pub(crate) fn current(&self) -> OperationOptions {
+        crate::sync::lock(&self.current).clone()
+    }
 }
 
 impl CosmosDriver {
     /// Runs a query over a container, or a part of it. `body` is what the service reads:
-    /// `{"query": …, "parameters": […]}`. Each request obeys `options`, its deadline included.
+    /// `{"query": …, "parameters": […]}`. Each request obeys `options`. Their deadline covers this call (the
+    /// container, the plan, the list of partitions), and each page, however many requests it takes.
     ///
     /// A query of one logical partition needs none of this: it is one operation per page.
     pub async fn query(
@@ -45,11 +74,13 @@ impl CosmosDriver {
         query: &QueryOptions,
         options: &OperationOptions,
     ) -> Result<QueryPages<ServicePages>> {
-        let container = self.container(container).await?;
+        let options = CallOptions::new(options);
+        options.begin_call(self)?;
+        let container = self.container(container, &options.current()).await?;
         let source = ServicePages {
             driver: self.clone(),
             container: Arc::clone(&container),
-            options: options.clone(),
+            options,
             session_token: query.session_token.clone(),
         };
         QueryPages::start(Arc::new(source), body.into(), container.rid(), container.partition_key(), query)
@@ -66,6 +97,10 @@ impl ServicePages {
 }
 
 impl PageSource for ServicePages {
+    fn begin_call(&self) -> Result<()> {
+        self.options.begin_call(&self.driver)
+    }
+
     async fn page(&self, request: PageRequest) -> Result<Page, PageError> {
         let items_max = request.items_max.map_or_else(|| "-1".to_owned(), |items| items.to_string());
         let mut operation = self
@@ -79,7 +114,8 @@ impl PageSource for ServicePages {
         if let Some(token) = &self.session_token {
             operation = operation.with_session_token(token);
         }
-        let response = self.driver.execute_operation(&operation, &self.options).await.map_err(page_error)?;
+        let options = self.options.current();
+        let response = self.driver.execute_in_task(operation, options).await.map_err(page_error)?;
         let continuation = response.continuation().filter(|text| !text.is_empty()).map(str::to_owned);
         let (_, headers, body, diagnostics) = response.into_parts();
         let charge = diagnostics.totals().charge;
@@ -87,7 +123,7 @@ impl PageSource for ServicePages {
     }
 
     async fn divide(&self, range: EpkRange, afresh: bool) -> Result<Vec<EpkRange>> {
-        divide(&self.driver, &self.container, &range, afresh).await
+        divide(&self.driver, &self.container, &range, afresh, &self.options.current()).await
     }
 
     async fn plan(&self, body: Bytes) -> Result<QueryPlan> {
@@ -96,7 +132,7 @@ impl PageSource for ServicePages {
             .with_header(names::ENABLE_CROSS_PARTITION, "True")
             .with_header(names::QUERY_VERSION, QUERY_VERSION)
             .with_header(names::SUPPORTED_QUERY_FEATURES, FEATURES);
-        let response = self.driver.execute_operation(&operation, &self.options).await?;
+        let response = self.driver.execute_operation(&operation, &self.options.current()).await?;
         serde_json::from_slice(response.body()).map_err(|error| {
             Error::new(
                 ErrorKind::BadResponse,
@@ -112,18 +148,19 @@ pub(crate) async fn divide(
     container: &Arc<Container>,
     range: &EpkRange,
     afresh: bool,
+    options: &OperationOptions,
 ) -> Result<Vec<EpkRange>> {
     let parts = |ranges: &PartitionRanges| -> Vec<EpkRange> {
         let owners = ranges.map().overlapping(range).iter();
         owners.filter_map(|partition| partition.range.intersect(range)).collect()
     };
-    let known = driver.partitions(container).await?;
+    let known = driver.partitions(container, options).await?;
     let now = parts(&known);
     // More than one part means that the pipeline has refreshed the partitions already.
     if !afresh || now.len() > 1 {
         return Ok(now);
     }
-    Ok(parts(&*driver.refresh_partitions(container, &known).await?))
+    Ok(parts(&*driver.refresh_partitions(container, &known, options).await?))
 }
 
 /// What an error means to a reader of many pages. 410: no single partition owns the range, and the

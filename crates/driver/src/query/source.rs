@@ -13,6 +13,11 @@ use crate::operation::ResponseHeaders;
 
 /// Serves requests for pages. The driver does, through its pipeline; tests do, with plain values.
 pub trait PageSource: Send + Sync + 'static {
+    /// A call begins that may need several requests. Its deadline, if it has one, counts from here.
+    fn begin_call(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Reads one page of an EPK range.
     fn page(&self, request: PageRequest) -> impl Future<Output = Result<Page, PageError>> + Send;
 

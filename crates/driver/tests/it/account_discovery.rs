@@ -39,7 +39,7 @@ async fn a_driver_begins_at_a_backup_endpoint_while_the_accounts_own_is_down() {
         let driver = test_account.driver_of(&account_with(&test_account, &[EAST]), DriverOptions::new());
         #[expect(clippy::disallowed_methods, reason = "measures how long the call took")]
         let began = Instant::now();
-        driver.warm_up(&[]).await.unwrap_or_else(|error| panic!("{how:?}: {error}"));
+        driver.warm_up(&[], &Default::default()).await.unwrap_or_else(|error| panic!("{how:?}: {error}"));
         // Silence is not waited out: one attempt at metadata may take five seconds.
         assert!(began.elapsed() < Duration::from_secs(5), "{how:?}: {:?}", began.elapsed());
         assert_eq!(driver.account().reads().len(), 3, "{how:?}: all regions are known");
@@ -129,6 +129,6 @@ async fn a_slow_endpoint_is_not_waited_for_when_another_responds() {
     let driver = test_account.driver_of(&account_with(&test_account, &[NORTH]), without_hedging());
     #[expect(clippy::disallowed_methods, reason = "measures how long the call took")]
     let began = Instant::now();
-    driver.warm_up(&[]).await.expect("met in North Europe");
+    driver.warm_up(&[], &Default::default()).await.expect("met in North Europe");
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
 }

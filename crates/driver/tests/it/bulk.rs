@@ -283,7 +283,7 @@ async fn an_item_that_is_too_large_fails_alone() {
 async fn dropping_a_bulk_ends_it() {
     let test_account = TestAccount::start().await;
     let driver = test_account.driver();
-    driver.warm_up(std::slice::from_ref(&test_account.container)).await.expect("known");
+    driver.warm_up(std::slice::from_ref(&test_account.container), &Default::default()).await.expect("known");
     let (guard, ended) = futures::channel::oneshot::channel::<()>();
     let endless = (0..).map(move |number| {
         let _held = &guard;

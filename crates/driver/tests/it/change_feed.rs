@@ -35,8 +35,8 @@ pub(crate) async fn drain(feed: &mut ChangeFeed<ServiceChanges>) -> Vec<Value> {
 }
 
 async fn split_first(test_account: &TestAccount, driver: &CosmosDriver) {
-    let container = driver.container(&test_account.container).await.expect("known");
-    let ranges = driver.partitions(&container).await.expect("listed");
+    let container = driver.container(&test_account.container, &Default::default()).await.expect("known");
+    let ranges = driver.partitions(&container, &Default::default()).await.expect("listed");
     let first = ranges.map().partitions()[0].id;
     let path = format!("/databases/d/containers/c/partitions/{first}/split");
     test_account.control(http::Method::POST, &path, json!({})).await;

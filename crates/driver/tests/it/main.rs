@@ -6,6 +6,7 @@ mod bulk;
 mod caller_errors;
 mod cancellation;
 mod change_feed;
+mod deadlines;
 mod faulty_server;
 mod load;
 mod options;

@@ -137,7 +137,7 @@ async fn no_more_second_attempts_run_at_a_time_than_may() {
 async fn an_operation_that_a_partition_rejects_for_too_long_fails() {
     let test_account = TestAccount::start().await;
     let driver = test_account.driver_with(without_hedging());
-    driver.warm_up(std::slice::from_ref(&test_account.container)).await.expect("known");
+    driver.warm_up(std::slice::from_ref(&test_account.container), &Default::default()).await.expect("known");
     test_account.running.faults().add(FaultRule::status(429, 3200).on(Asked::Batch)).expect("a rule");
     let operation = BulkOperation::upsert(PartitionKey::single("a"), item("a", 1));
     let options = BulkOptions::new().with_retry_for(Duration::from_millis(300));

@@ -64,9 +64,10 @@ async fn page(pages: &mut QueryPages<ServicePages>) -> Option<Vec<Value>> {
 
 /// Splits the partition that has the most of the EPK space left to it: the first one listed.
 pub(crate) async fn split(test_account: &TestAccount, driver: &CosmosDriver) {
-    let container = driver.container(&test_account.container).await.expect("known");
-    let known = driver.partitions(&container).await.expect("listed");
-    let newest = driver.refresh_partitions(&container, &known).await.expect("listed again");
+    let container = driver.container(&test_account.container, &Default::default()).await.expect("known");
+    let known = driver.partitions(&container, &Default::default()).await.expect("listed");
+    let newest =
+        driver.refresh_partitions(&container, &known, &Default::default()).await.expect("listed again");
     let first =
         newest.map().partitions().iter().min_by_key(|partition| partition.id).expect("one at least").id;
     test_account

@@ -115,7 +115,7 @@ fn a_lookup_that_waits_when_its_runtime_ends_does_not_harm_the_others() {
     let options = OperationOptions::new().with_timeouts(timeouts);
     let driver = faulty.driver(DriverOptions::new().with_operation(options));
     let (first, second) = (runtime(1), runtime(1));
-    second.block_on(driver.warm_up(&[])).expect("the account is known");
+    second.block_on(driver.warm_up(&[], &Default::default())).expect("the account is known");
     faulty.inject(RequestTarget::Container, FaultyResponse::Stalls(Vec::new()));
     // Both wait for the same container: the lookup of the first runtime, and the second runtime beside it.
     let read_on = |runtime: &Runtime| {

@@ -20,7 +20,7 @@ async fn lagging() -> (TestAccount, String) {
     for number in 0..ITEMS {
         run(&writer, &test_account.create_item(&format!("i{number}"))).await.expect("made");
     }
-    let container = writer.container(&test_account.container).await.expect("known");
+    let container = writer.container(&test_account.container, &Default::default()).await.expect("known");
     let token = container.session().token(SessionScope::Unknown).expect("it wrote");
     assert!(token.split(',').count() > 1, "of several partitions: {token}");
     (test_account, token)

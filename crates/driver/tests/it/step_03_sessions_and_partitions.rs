@@ -134,10 +134,8 @@ async fn a_split_is_survived_by_reads_writes_and_sessions() {
     for id in &ids {
         run(&driver, &test_account.create_item(id)).await.expect("made");
     }
-    let known = driver
-        .partitions(&driver.container(&test_account.container).await.expect("known"))
-        .await
-        .expect("known");
+    let container = driver.container(&test_account.container, &Default::default()).await.expect("known");
+    let known = driver.partitions(&container, &Default::default()).await.expect("known");
     assert_eq!(known.map().partitions().len(), 1);
     let path = "/databases/d/containers/c/partitions/0/split";
     test_account.control(http::Method::POST, path, json!({"lockDurationMs": 0})).await;
@@ -151,8 +149,7 @@ async fn a_split_is_survived_by_reads_writes_and_sessions() {
         .with_scope(Scope::Partition(protocol::partition_range::RangeId(0)));
     let error = run(&driver, &by_number).await.expect_err("gone");
     assert_eq!(error.status(), Some(Status::GONE));
-    let container = driver.container(&test_account.container).await.expect("known");
-    let after = driver.partitions(&container).await.expect("known");
+    let after = driver.partitions(&container, &Default::default()).await.expect("known");
     assert_eq!(after.map().partitions().len(), 2);
     // An EPK range that two partitions cover now has to be divided by the caller.
     let whole = Scope::Range(protocol::partition::EpkRange::FULL);

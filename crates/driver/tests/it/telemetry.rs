@@ -202,6 +202,10 @@ async fn a_breaker_that_opens_is_a_warning_and_its_recovery_is_told() {
         (opened.fields["container"].as_str(), opened.fields["access"].as_str()),
         ("dbs/d/colls/c", "read")
     );
+    let diverted = recording.events("attempt goes to another region");
+    let [.., diverted] = &diverted[..] else { panic!("later reads avoid the region") };
+    assert_eq!(diverted.fields["avoided"], WEST);
+    assert!(diverted.fields["cause"].contains("breaker"), "{diverted:?}");
     test_account.running.faults().remove(&rule).expect("removed");
     let recovered = async {
         while recording.events("circuit breaker closed").is_empty() {

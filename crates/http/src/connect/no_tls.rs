@@ -10,7 +10,7 @@ use crate::trace::{Protocol, Step};
 pub(crate) struct Trust {}
 
 impl Trust {
-    /// Adds what `defaults` trusts, which is nothing in a build without TLS.
+    /// Takes nothing from `_defaults`: without TLS nothing is trusted.
     pub(crate) fn or(self, _defaults: Trust) -> Self {
         self
     }

@@ -13,8 +13,8 @@ use syn::{Attribute, Fields, ImplItem, Item, Signature, TraitItem, Visibility};
 
 use crate::workspace;
 
-/// The crates with a snapshot, by the names of their folders.
-const CRATES: [&str; 2] = ["client", "http"];
+/// The crates with a snapshot, by the names of their folders: `perihelion` and those whose types it exports.
+const CRATES: [&str; 4] = ["client", "driver", "http", "protocol"];
 /// Set to write the snapshots anew.
 const BLESS: &str = "PERI_BLESS";
 
@@ -42,11 +42,11 @@ fn public_items_are_those_of_the_snapshots() {
 
 /// The public items of a crate, sorted, one per line.
 fn public_items(name: &str) -> String {
-    let one = workspace::CRATES.iter().find(|one| one.name == name).expect("a crate of this name");
-    let mut lines = BTreeSet::new();
-    let sources = format!("crates/{name}/src/");
-    for file in one.files.iter().filter(|file| file.path.starts_with(&sources)) {
-        let syntax = syn::parse_file(&workspace::read(&file.path)).expect("it was parsed before");
+    let (mut paths, mut lines) = (Vec::new(), BTreeSet::new());
+    workspace::find(&workspace::root().join(format!("crates/{name}/src")), "rs", &mut paths);
+    for path in paths {
+        let source = fs::read_to_string(&path).expect("a source file");
+        let syntax = syn::parse_file(&source).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         if !syntax.attrs.iter().any(is_test) {
             collect(&syntax.items, &mut lines);
         }

@@ -168,7 +168,7 @@ struct PartitionItems {
 
 impl PartitionRequests {
     async fn send(&self) -> Result<PartitionItems> {
-        let known = self.driver.container(self.container.name()).await?;
+        let known = self.driver.container(self.container.name(), &self.deadline.options()?).await?;
         // The container may have been deleted and created again, possibly with another partition key.
         if check_keys(&self.distinct, known.partition_key()).is_ok() {
             match self.read_all(&known).await {
@@ -176,14 +176,14 @@ impl PartitionRequests {
                 read => return read,
             }
         }
-        let newest = self.driver.refresh_container(&known).await?;
+        let newest = self.driver.refresh_container(&known, &self.deadline.options()?).await?;
         check_keys(&self.distinct, newest.partition_key())
             .map_err(|error| error.about(self.container.name().link()))?;
         self.read_all(&newest).await
     }
 
     async fn read_all(&self, container: &Arc<Container>) -> Result<PartitionItems> {
-        let partitions = self.driver.partitions(container).await?;
+        let partitions = self.driver.partitions(container, &self.deadline.options()?).await?;
         let reads = plan(&self.distinct, container.partition_key(), partitions.map());
         let requests = reads.into_iter().map(|read| self.read(container, read));
         let responses = stream::iter(requests).buffer_unordered(self.parallel_max.get());

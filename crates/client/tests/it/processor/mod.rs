@@ -96,8 +96,8 @@ impl Fixture {
     async fn partitions(&self) -> Vec<u32> {
         let client = self.other_process().0;
         let name = ContainerName::new("plant", "readings");
-        let container = client.driver().container(&name).await.expect("known");
-        let ranges = client.driver().partitions(&container).await.expect("listed");
+        let container = client.driver().container(&name, &Default::default()).await.expect("known");
+        let ranges = client.driver().partitions(&container, &Default::default()).await.expect("listed");
         ranges.map().partitions().iter().map(|partition| partition.id.0).collect()
     }
 

@@ -37,9 +37,9 @@ pub struct Proxy {
 /// How a tunnel is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProxyProtocol {
-    /// The CONNECT method of HTTP/1.1, over TCP.
+    /// The CONNECT method of HTTP/1.1.
     Http,
-    /// The CONNECT method of HTTP/1.1, over TLS to the proxy.
+    /// CONNECT of HTTP/1.1, over TLS.
     Https,
     /// SOCKS 5, with addresses that this client resolves.
     Socks5,
