@@ -107,7 +107,7 @@ fn compare(options: &Options) -> Result<bool, String> {
     }
     if wanted(Part::Hedging) {
         eprintln!("a slow region");
-        results.hedging = Some(slow_region::measure(options, &program)?);
+        results.outages = slow_region::measure(options, &program)?;
     }
     let tables = report::tables(&results);
     println!("{tables}");

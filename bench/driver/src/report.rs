@@ -6,7 +6,7 @@ use crate::load::Rate;
 use crate::memory::Costs;
 use crate::ordered::Ordered;
 use crate::points::Cell;
-use crate::slow_region::{self, Hedging};
+use crate::slow_region::{LEARNING, Outage};
 
 /// Everything that was measured.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ pub struct Results {
     /// The ordered query.
     pub ordered: Option<Ordered>,
     /// The slow region.
-    pub hedging: Option<Hedging>,
+    pub outages: Vec<Outage>,
 }
 
 /// One thing that has to be so.
@@ -72,8 +72,15 @@ pub fn bars(results: &Results) -> Vec<Bar> {
             bar("instructions, of the published driver".into(), ours / theirs, false, 1.0 / 3.0);
         }
     }
-    if let Some(hedging) = &results.hedging {
-        bar("a slow region: P99 with hedging, of without".into(), hedging.ratio(), false, 0.2);
+    for outage in &results.outages {
+        if outage.name.starts_with("slow") {
+            bar("a slow region: P99 with hedging, of without".into(), outage.p99_ratio(), false, 0.2);
+        } else {
+            for (at, hedging) in ["with", "without"].into_iter().enumerate() {
+                let name = format!("a {} {hedging} hedging: median read, of a healthy region's", outage.name);
+                bar(name, outage.median_ratio(at), false, 1.25);
+            }
+        }
     }
     bars
 }
@@ -188,17 +195,24 @@ fn rest(text: &mut String, results: &Results) {
         }
         line(text, String::new());
     }
-    if let Some(hedging) = &results.hedging {
-        let slow = slow_region::SLOW;
+    for outage in &results.outages {
+        let (seconds, learning) = (outage.duration.as_secs(), LEARNING.as_secs());
         line(
             text,
-            format!("| point reads, first region of three slow by {slow} | hedging on | off | ratio |"),
+            format!(
+                "| point reads, first region of three {}, {seconds} s | before | first {learning} s | from then on |",
+                outage.name
+            ),
         );
         line(text, "|---|---:|---:|---:|".to_owned());
-        let values: [(&str, Value); 2] = [("P50, ms", |rate| rate.p50_us), ("P99, ms", |rate| rate.p99_us)];
-        for (what, value) in values {
-            let (with, without) = (hedging.median(0, value) / 1e3, hedging.median(1, value) / 1e3);
-            line(text, format!("| {what} | {with:.1} | {without:.1} | **{:.2}×** |", with / without));
+        for (run, hedging) in outage.runs.iter().zip(["hedging on", "hedging off"]) {
+            let values: [(&str, Value); 2] =
+                [("P50, ms", |rate| rate.p50_us), ("P99, ms", |rate| rate.p99_us)];
+            for (what, value) in values {
+                let [before, first, rest] =
+                    [run.healthy, run.learning, run.outage].map(|rate| value(rate) / 1e3);
+                line(text, format!("| {hedging}, {what} | {before:.1} | {first:.1} | **{rest:.1}** |"));
+            }
         }
         line(text, String::new());
     }

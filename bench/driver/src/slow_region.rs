@@ -1,4 +1,4 @@
-//! One slow region of three: what hedging makes of it.
+//! Outages of the first region of three, for two minutes each: what reads make of them, with hedging and without.
 
 use std::time::Duration;
 
@@ -6,7 +6,6 @@ use perihelion::{DriverOptions, HedgingOptions, OperationOptions, RegionOptions}
 use perihelion_driver::operation::ContainerName;
 use tokio::runtime::Runtime;
 
-use crate::figures::median;
 use crate::load::{self, Rate, Supply, Work};
 use crate::options::Options;
 use crate::ordered::fill;
@@ -17,50 +16,78 @@ use crate::subject::{self, Perihelion, Wire, Worker};
 const REGIONS: [&str; 3] = ["West US", "East US", "North Europe"];
 const IN_FLIGHT: usize = 32;
 
-/// How slow the first region becomes.
-pub const SLOW: &str = "500ms";
+/// How long an outage is measured apart, as the time in which the driver learns of it.
+pub const LEARNING: Duration = Duration::from_secs(3);
 
-/// Latencies with hedging and without, round by round.
+/// Outages by their names, and the commands of `peri` that begin them.
+const OUTAGES: [(&str, &[&str]); 2] = [
+    ("slow by 500 ms", &["region", "slow", REGIONS[0], "500ms"]),
+    ("black hole", &["region", "down", REGIONS[0], "--as", "black-hole"]),
+];
+
+/// The reads of one run before and during an outage.
+#[derive(Clone, Copy, Debug)]
+pub struct OutageRates {
+    /// Before the outage.
+    pub healthy: Rate,
+    /// In the first [`LEARNING`] of the outage.
+    pub learning: Rate,
+    /// From then on, to the end of the outage.
+    pub outage: Rate,
+}
+
+/// One kind of outage, with hedging and without.
 #[derive(Clone, Debug)]
-pub struct Hedging {
-    /// With, and without.
-    pub rounds: Vec<[Rate; 2]>,
+pub struct Outage {
+    /// What happens to the region.
+    pub name: &'static str,
+    /// How long the outage lasted.
+    pub duration: Duration,
+    /// With hedging, and without.
+    pub runs: [OutageRates; 2],
 }
 
-impl Hedging {
-    /// The 99th percentile with hedging as a share of the one without: the median of the rounds.
-    pub fn ratio(&self) -> f64 {
-        median(self.rounds.iter().map(|[with, without]| with.p99_us / without.p99_us))
+impl Outage {
+    /// The 99th percentile during the outage with hedging, as a share of the one without.
+    pub fn p99_ratio(&self) -> f64 {
+        self.runs[0].outage.p99_us / self.runs[1].outage.p99_us
     }
 
-    /// A value with hedging (0) or without (1): the median of the rounds.
-    pub fn median(&self, at: usize, value: impl Fn(Rate) -> f64) -> f64 {
-        median(self.rounds.iter().map(|round| value(round[at])))
+    /// The median during the outage as a share of the one before it, with hedging (0) or without (1).
+    pub fn median_ratio(&self, at: usize) -> f64 {
+        self.runs[at].outage.p50_us / self.runs[at].healthy.p50_us
     }
 }
 
-/// Reads while all is well, makes the first region slow, and reads on.
-pub fn measure(options: &Options, program: &Program) -> Result<Hedging, String> {
-    let peri = Peri::start(program, &REGIONS.join(","))?;
+/// Reads while all is well, then during each outage. A read that fails ends the measurement with an error.
+pub fn measure(options: &Options, program: &Program) -> Result<Vec<Outage>, String> {
+    let duration = Duration::from_secs(if options.quick { 20 } else { 120 });
     let runtime = Runtime::new().map_err(|error| error.to_string())?;
-    runtime.block_on(async {
-        fill(&peri, READS, load::ITEMS).await?;
-        // What was written is everywhere after a lag of 50 ms.
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        let (mut with, mut without) = (workers(&peri, true)?, workers(&peri, false)?);
-        let supply = Supply::new();
-        for workers in [&mut with, &mut without] {
-            load::run(workers, Work::Read, &supply, Duration::from_secs(1)).await?;
-        }
-        peri.command(&["region", "slow", REGIONS[0], SLOW])?;
-        let mut rounds = Vec::new();
-        for _ in 0..if options.quick { 2 } else { 5 } {
-            let time = Duration::from_secs(2);
-            let with = load::run(&mut with, Work::Read, &supply, time).await?;
-            rounds.push([with, load::run(&mut without, Work::Read, &supply, time).await?]);
-        }
-        Ok(Hedging { rounds })
-    })
+    let mut outages = Vec::new();
+    for (name, command) in OUTAGES {
+        let run = |hedging| runtime.block_on(reads(program, command, hedging, duration));
+        outages.push(Outage { name, duration, runs: [run(true)?, run(false)?] });
+    }
+    Ok(outages)
+}
+
+async fn reads(
+    program: &Program,
+    command: &[&str],
+    hedging: bool,
+    duration: Duration,
+) -> Result<OutageRates, String> {
+    let peri = Peri::start(program, &REGIONS.join(","))?;
+    fill(&peri, READS, load::ITEMS).await?;
+    // What was written is everywhere after a lag of 50 ms.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let (mut workers, supply) = (workers(&peri, hedging)?, Supply::new());
+    load::run(&mut workers, Work::Read, &supply, Duration::from_secs(1)).await?;
+    let healthy = load::run(&mut workers, Work::Read, &supply, Duration::from_secs(2)).await?;
+    peri.command(command)?;
+    let learning = load::run(&mut workers, Work::Read, &supply, LEARNING).await?;
+    let outage = load::run(&mut workers, Work::Read, &supply, duration - LEARNING).await?;
+    Ok(OutageRates { healthy, learning, outage })
 }
 
 fn workers(peri: &Peri, hedging: bool) -> Result<Vec<Worker>, String> {

@@ -9,8 +9,14 @@ const FILES: &[(&str, &str)] = &[
     ("drain", include_str!("../scenarios/drain.toml")),
     ("failover", include_str!("../scenarios/failover.toml")),
     ("black-hole", include_str!("../scenarios/black-hole.toml")),
+    ("silent-writes", include_str!("../scenarios/silent-writes.toml")),
+    ("stalled-peer", include_str!("../scenarios/stalled-peer.toml")),
+    ("runtime-ends", include_str!("../scenarios/runtime-ends.toml")),
+    ("no-writes", include_str!("../scenarios/no-writes.toml")),
     ("bad-partition", include_str!("../scenarios/bad-partition.toml")),
     ("throttle-storm", include_str!("../scenarios/throttle-storm.toml")),
+    ("throttled-then-lost", include_str!("../scenarios/throttled-then-lost.toml")),
+    ("slow-metadata", include_str!("../scenarios/slow-metadata.toml")),
     ("split-storm", include_str!("../scenarios/split-storm.toml")),
     ("resets", include_str!("../scenarios/resets.toml")),
     ("anything", include_str!("../scenarios/anything.toml")),
@@ -58,6 +64,15 @@ mod tests {
             assert!(is_covered(&|kind| *kind == FaultKind::Failover { outage }, WriteRegions::One));
         }
         assert!(all().iter().all(|scenario| !scenario.about.is_empty()));
+        let black_hole = find("black-hole").expect("it is there");
+        assert_eq!(
+            black_hole.variants().len(),
+            8,
+            "both kinds of account, hedging on and off, two deadlines"
+        );
+        let attempt = black_hole.attempt_timeout.expect("it is given");
+        assert!(black_hole.deadlines.iter().any(|deadline| *deadline < attempt));
+        assert!(black_hole.deadlines.iter().any(|deadline| *deadline > attempt));
         assert_eq!(find("region-down").map(|scenario| scenario.name), Some("region-down".to_owned()));
         assert_eq!(find("nothing"), None);
     }

@@ -30,11 +30,19 @@ pub enum Guarantee {
     WritesSucceed,
     /// Operations recover within the time of the scenario.
     Recovers,
+    /// Operations leave the region of a fault within the time of the scenario, and are fast from then on.
+    RegionIsLeft,
+    /// A region is used again within the time of the scenario after its fault.
+    RegionIsFound,
+    /// Reads continue in the region of a fault that does not concern them.
+    ReadsStay,
+    /// No more writes end undecided than the scenario says.
+    FewUndecided,
 }
 
 impl Guarantee {
     /// All guarantees, the most important first.
-    pub const ALL: [Guarantee; 8] = [
+    pub const ALL: [Guarantee; 12] = [
         Guarantee::NothingIsLost,
         Guarantee::RejectedChangesNothing,
         Guarantee::NothingIsLate,
@@ -43,6 +51,10 @@ impl Guarantee {
         Guarantee::QueriesAreExact,
         Guarantee::WritesSucceed,
         Guarantee::Recovers,
+        Guarantee::RegionIsLeft,
+        Guarantee::RegionIsFound,
+        Guarantee::ReadsStay,
+        Guarantee::FewUndecided,
     ];
 
     /// A label of two or three words.
@@ -56,6 +68,10 @@ impl Guarantee {
             Guarantee::QueriesAreExact => "queries exact",
             Guarantee::WritesSucceed => "writes succeed",
             Guarantee::Recovers => "recovers in time",
+            Guarantee::RegionIsLeft => "region left",
+            Guarantee::RegionIsFound => "region found again",
+            Guarantee::ReadsStay => "reads stay",
+            Guarantee::FewUndecided => "few undecided",
         }
     }
 
@@ -70,6 +86,10 @@ impl Guarantee {
             Guarantee::QueriesAreExact => "queries find every item once",
             Guarantee::WritesSucceed => "writes succeed where they must",
             Guarantee::Recovers => "operations recover in the expected time",
+            Guarantee::RegionIsLeft => "a failed region is left in the expected time",
+            Guarantee::RegionIsFound => "a region is found again in the expected time",
+            Guarantee::ReadsStay => "reads stay in a region whose fault does not concern them",
+            Guarantee::FewUndecided => "writes are undecided only as often as expected",
         }
     }
 }

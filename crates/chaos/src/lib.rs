@@ -25,6 +25,9 @@ pub mod run; // executes a schedule
 mod workers; // execute the workload
 pub mod write_history; // what is known about every write
 
+mod impact; // what a fault did to operations
+mod impact_check; // compares that with the scenario
+pub mod region_set; // the regions that an operation used
 pub mod report; // the result of a run
 pub mod sample; // one operation with its latency
 

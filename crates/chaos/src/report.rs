@@ -5,11 +5,14 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::guarantee::{Guarantee, Violation};
+use crate::impact_check::unmet_expectations;
 use crate::inject::ActiveInterval;
-use crate::sample::{OperationClass, OperationSample, OperationSummary, recovery};
+use crate::sample::{OperationClass, OperationSample, OperationSummary, whole_milliseconds};
 use crate::scenario::WriteRegions;
-use crate::schedule::{Schedule, ScheduledFault};
+use crate::schedule::Schedule;
 use crate::workers::WorkerRecord;
+
+pub use crate::impact::{FaultImpact, Phases};
 
 /// Everything that was recorded during a run.
 #[derive(Debug)]
@@ -30,6 +33,13 @@ pub struct Report {
     pub scenario: String,
     /// Which regions of the account accept writes.
     pub writes: WriteRegions,
+    /// The variant in words: the kind of account, and the settings of the client that the scenario names.
+    pub variant: String,
+    /// Whether the client hedged.
+    pub hedging: bool,
+    /// The deadline of every operation.
+    #[serde(rename = "deadlineMs", serialize_with = "whole_milliseconds")]
+    pub deadline: Duration,
     /// The seed of all random choices.
     pub seed: u64,
     /// The hash of the schedule, in hexadecimal: equal for equal schedules.
@@ -55,41 +65,6 @@ pub struct Report {
     pub guarantees: Vec<GuaranteeResult>,
 }
 
-/// The impact of one fault on operations.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct FaultImpact {
-    /// The kind and the regions of the fault.
-    pub fault: String,
-    /// When the fault began, counted from the start.
-    #[serde(rename = "beganMs", serialize_with = "whole_milliseconds")]
-    pub began: Duration,
-    /// When the fault ended, counted from the start.
-    #[serde(rename = "endedMs", serialize_with = "whole_milliseconds")]
-    pub ended: Duration,
-    /// The reads before, during and after the fault.
-    pub reads: Phases,
-    /// The writes before, during and after the fault.
-    pub writes: Phases,
-}
-
-/// The operations of one class before, during and after a fault.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Phases {
-    /// The operations between the fault before and the beginning of this one.
-    pub before: OperationSummary,
-    /// The operations that overlap the fault.
-    pub during: OperationSummary,
-    /// The operations that began between the end of the fault and the next fault.
-    pub after: OperationSummary,
-    /// How long after the beginning of the fault operations recovered; none if they did not.
-    #[serde(rename = "recoveryMs", serialize_with = "crate::sample::milliseconds")]
-    pub recovery: Option<Duration>,
-}
-
 /// Whether one guarantee held.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -107,11 +82,6 @@ pub struct GuaranteeResult {
 
 /// How many violations of one guarantee a report describes.
 const EXAMPLES_MAX: usize = 5;
-/// A latency that counts as healthy, even if operations were faster before the fault.
-const HEALTHY_LATENCY: Duration = Duration::from_millis(100);
-/// How many times the 99th percentile before the fault counts as healthy.
-const HEALTHY_FACTOR: u32 = 3;
-
 impl Report {
     pub(crate) fn new(schedule: &Schedule, data: RunData) -> Report {
         let RunData { records, active_intervals, mut violations, undecided } = data;
@@ -127,27 +97,24 @@ impl Report {
             samples.iter().filter(|sample| sample.class == class).copied().collect()
         };
         let (reads, writes) = (of(OperationClass::Read), of(OperationClass::Write));
+        // A run that waited for a region to be found lasted longer than its schedule.
+        let lasted = samples.iter().map(OperationSample::ended).max().unwrap_or_default().max(schedule.end);
         let faults: Vec<FaultImpact> = (0..active_intervals.len())
-            .map(|number| {
-                let window = FaultWindow::of(&active_intervals, number, schedule.end);
-                FaultImpact {
-                    fault: schedule.faults[number].to_string(),
-                    began: window.began,
-                    ended: window.ended,
-                    reads: window.phases(&reads),
-                    writes: window.phases(&writes),
-                }
-            })
+            .map(|number| FaultImpact::new(schedule, number, &active_intervals, lasted, (&reads, &writes)))
             .collect();
-        let recoveries = schedule.faults.iter().zip(&faults);
-        violations.extend(recoveries.flat_map(|(scheduled, impact)| slow_recoveries(scheduled, impact)));
+        for (scheduled, impact) in schedule.faults.iter().zip(&faults) {
+            violations.extend(unmet_expectations(scheduled, impact));
+        }
         let result = |guarantee: &Guarantee| GuaranteeResult::of(*guarantee, &violations);
         Report {
             scenario: schedule.name.clone(),
-            writes: schedule.writes,
+            writes: schedule.variant.writes,
+            variant: schedule.variant.to_string(),
+            hedging: schedule.hedges(),
+            deadline: schedule.workload.deadline,
             seed: schedule.seed,
             digest: format!("{:016x}", schedule.digest()),
-            lasted: schedule.end,
+            lasted,
             all_reads: OperationSummary::of(reads.iter()),
             all_writes: OperationSummary::of(writes.iter()),
             skipped,
@@ -170,62 +137,6 @@ impl GuaranteeResult {
         let examples = of_this().take(EXAMPLES_MAX).map(|violation| violation.example.clone()).collect();
         GuaranteeResult { guarantee, violations: of_this().count(), examples }
     }
-}
-
-/// The time of one fault, from the end of the fault before to the beginning of the next one.
-#[derive(Clone, Copy, Debug)]
-struct FaultWindow {
-    since: Duration,
-    began: Duration,
-    ended: Duration,
-    until: Duration,
-}
-
-impl FaultWindow {
-    fn of(active_intervals: &[ActiveInterval], number: usize, end: Duration) -> FaultWindow {
-        let ActiveInterval { began, ended } = active_intervals[number];
-        let others = || {
-            active_intervals.iter().enumerate().filter(|(other, _)| *other != number).map(|(_, other)| other)
-        };
-        let since = others().filter(|other| other.ended <= began).map(|other| other.ended).max();
-        let until = others().filter(|other| other.began >= ended).map(|other| other.began).min();
-        FaultWindow { since: since.unwrap_or_default(), began, ended, until: until.unwrap_or(end) }
-    }
-
-    fn phases(&self, samples: &[OperationSample]) -> Phases {
-        let summary = |is_in: &dyn Fn(&OperationSample) -> bool| {
-            OperationSummary::of(samples.iter().filter(|sample| is_in(sample)))
-        };
-        let before = summary(&|sample| sample.began >= self.since && sample.ended() <= self.began);
-        let during = summary(&|sample| sample.ended() > self.began && sample.began < self.ended);
-        let after = summary(&|sample| sample.began >= self.ended && sample.began < self.until);
-        let limit = before.p99.map_or(HEALTHY_LATENCY, |p99| (p99 * HEALTHY_FACTOR).max(HEALTHY_LATENCY));
-        let recovery = recovery(samples, self.began, self.until, limit);
-        Phases { before, during, after, recovery }
-    }
-}
-
-/// The recoveries from a fault that took longer than the scenario expects.
-fn slow_recoveries(scheduled: &ScheduledFault, impact: &FaultImpact) -> Vec<Violation> {
-    let expected = [
-        ("reads", &impact.reads, scheduled.expect.reads_within),
-        ("writes", &impact.writes, scheduled.expect.writes_within),
-    ];
-    let late = |(what, phases, within): (&str, &Phases, Option<emulator::clock::HumanDuration>)| {
-        let within = within?;
-        let took = match phases.recovery {
-            Some(took) if took <= within.0 => return None,
-            Some(took) => format!("{took:?}"),
-            None => "longer than the run".to_owned(),
-        };
-        let example = format!("{}: {what} took {took} to recover, expected {within}", impact.fault);
-        Some(Violation::new(Guarantee::Recovers, example))
-    };
-    expected.into_iter().filter_map(late).collect()
-}
-
-fn whole_milliseconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream;
-use perihelion::{ContainerClient, ErrorKind};
+use perihelion::{ContainerClient, ErrorKind, OperationOptions, TimeoutOptions};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -25,6 +25,9 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 /// How many requests are sent at a time before and after the workload.
 const PARALLEL_MAX: usize = 16;
 
+/// How long the first write of an item may take.
+const PREPARE_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Why a run ended without a report.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -38,6 +41,9 @@ pub enum RunError {
     /// The first versions of the items could not be written.
     #[error("the first versions of the items could not be written: {0}")]
     Prepare(#[from] perihelion::Error),
+    /// A runtime for the first operations could not be started.
+    #[error("a runtime for the first operations could not be started: {0}")]
+    Runtime(std::io::Error),
 }
 
 /// The progress of a run.
@@ -63,18 +69,18 @@ pub async fn run(
     progress: &mut (dyn FnMut(&Progress) + Send),
 ) -> Result<Report, RunError> {
     let workload = &schedule.workload;
-    let client = account.client(account.regions(), workload.deadline)?;
-    let container = account.container(&client);
-    let history = WriteHistory::new(workload.workers, workload.items);
-    write_first_versions(&container, schedule, &history).await?;
+    let clients = account.client_factory(schedule);
+    let container = clients.container()?;
+    let history = Arc::new(WriteHistory::new(workload.workers, workload.items));
+    let first = write_first_versions(container.clone(), schedule.clone(), Arc::clone(&history));
+    if schedule.first_runtime_ends {
+        on_runtime_that_ends(first).await?;
+    } else {
+        first.await?;
+    }
     #[expect(clippy::disallowed_methods, reason = "a run begins now; its schedule counts from here")]
-    let context = Arc::new(WorkerContext {
-        schedule: schedule.clone(),
-        container,
-        history,
-        start: Instant::now(),
-        counters: crate::workers::Counters::default(),
-    });
+    let start = Instant::now();
+    let context = Arc::new(WorkerContext::new(schedule.clone(), container, clients, history, start));
     let (records, active_intervals) = run_workload_and_faults(account, &context, progress).await?;
     // Replication to all regions completes within twice the lag.
     let lag = schedule.lag.map_or(Duration::ZERO, |lag| lag.to);
@@ -89,22 +95,39 @@ pub async fn run(
 
 /// Writes the first version of all items, so that they exist before the workload begins.
 async fn write_first_versions(
-    container: &ContainerClient,
-    schedule: &Schedule,
-    history: &WriteHistory,
+    container: ContainerClient,
+    schedule: Schedule,
+    history: Arc<WriteHistory>,
 ) -> Result<(), RunError> {
-    let workload = &schedule.workload;
+    let (workload, container, history) = (&schedule.workload, &container, &history);
     let all = (0..workload.workers).flat_map(|worker| (0..workload.items).map(move |item| (worker, item)));
     let writes = stream::iter(all).map(|(worker, item)| async move {
         let version = history.item(worker, item).begin_write();
-        let stored = TestItem::owned(worker, item, version);
-        container.upsert_item(stored.pk.as_str(), &stored).await?;
+        let stored = TestItem::owned(worker, item, version, workload.padding);
+        // The deadline of the workload may be short, and this is no part of it.
+        let timeouts = TimeoutOptions::new().with_end_to_end(PREPARE_TIMEOUT);
+        let options = OperationOptions::new().with_timeouts(timeouts);
+        container.upsert_item(stored.pk.as_str(), &stored).options(options).await?;
         history.item(worker, item).end_write(version, WriteOutcome::Acknowledged);
         Ok::<(), perihelion::Error>(())
     });
     let results: Vec<_> = writes.buffer_unordered(PARALLEL_MAX).collect().await;
     results.into_iter().collect::<Result<(), _>>()?;
     Ok(())
+}
+
+/// Runs `work` on a runtime of its own, which ends with it: so does all background work that was started on it.
+async fn on_runtime_that_ends(
+    work: impl Future<Output = Result<(), RunError>> + Send + 'static,
+) -> Result<(), RunError> {
+    let thread = tokio::task::spawn_blocking(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.map_err(RunError::Runtime)?.block_on(work)
+    });
+    match thread.await {
+        Ok(result) => result,
+        Err(stopped) => std::panic::resume_unwind(stopped.into_panic()),
+    }
 }
 
 /// Runs the workload and the faults, until both have ended.

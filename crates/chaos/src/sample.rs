@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use perihelion::Diagnostics;
+use perihelion::driver::Region;
 use serde::Serialize;
+
+use crate::region_set::{RegionSet, RegionsUsed};
 
 /// Whether an operation reads or writes. The two are reported separately, because a fault may affect only one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -33,6 +36,8 @@ pub struct OperationSample {
     pub hedges: u32,
     /// The number of attempts after the first one, without hedges.
     pub retries: u32,
+    /// The regions that its attempts were sent to.
+    pub regions: RegionsUsed,
 }
 
 impl OperationSample {
@@ -43,16 +48,29 @@ impl OperationSample {
         took: Duration,
         failure: Option<&'static str>,
     ) -> OperationSample {
-        OperationSample { class, began, took, failure, hedges: 0, retries: 0 }
+        OperationSample {
+            class,
+            began,
+            took,
+            failure,
+            hedges: 0,
+            retries: 0,
+            regions: RegionsUsed::default(),
+        }
     }
 
-    /// This sample with the hedges and retries of its diagnostics.
+    /// This sample with the hedges, retries and regions of its requests; `regions` are those of the account.
     #[must_use]
-    pub fn with_diagnostics(mut self, diagnostics: Option<&Diagnostics>) -> OperationSample {
-        if let Some(diagnostics) = diagnostics {
+    pub fn with_diagnostics<'d>(
+        mut self,
+        requests: impl IntoIterator<Item = &'d Diagnostics>,
+        regions: &[Region],
+    ) -> OperationSample {
+        for diagnostics in requests {
             let totals = diagnostics.totals();
-            self.hedges = totals.hedges;
-            self.retries = totals.attempts.saturating_sub(1).saturating_sub(totals.hedges);
+            self.hedges += totals.hedges;
+            self.retries += totals.attempts.saturating_sub(1).saturating_sub(totals.hedges);
+            self.regions.add(diagnostics, regions);
         }
         self
     }
@@ -60,6 +78,11 @@ impl OperationSample {
     /// When it ended, counted from the start of the run.
     pub fn ended(&self) -> Duration {
         self.began + self.took
+    }
+
+    /// Whether it began at `since` or later and succeeded, and its first attempt was sent to one of `regions`.
+    pub(crate) fn is_served_first_in(&self, regions: RegionSet, since: Duration) -> bool {
+        self.failure.is_none() && self.began >= since && self.regions.first.intersects(regions)
     }
 
     /// Whether it succeeded within `limit`.
@@ -158,6 +181,13 @@ pub(crate) fn milliseconds<S: serde::Serializer>(
         Some(time) => serializer.serialize_f64((time.as_secs_f64() * 1e6).round() / 1e3),
         None => serializer.serialize_none(),
     }
+}
+
+pub(crate) fn whole_milliseconds<S: serde::Serializer>(
+    time: &Duration,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

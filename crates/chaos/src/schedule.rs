@@ -6,7 +6,8 @@ use std::time::Duration;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::duration::DurationRange;
-use crate::scenario::{Expectation, FaultKind, RegionSelector, Scenario, WriteRegions};
+use crate::region_set::RegionSet;
+use crate::scenario::{Expectation, FaultKind, RegionSelector, Scenario, Variant};
 use crate::seed::{derive_seed, rng_for};
 use crate::workload::Workload;
 
@@ -16,8 +17,12 @@ use crate::workload::Workload;
 pub struct Schedule {
     /// The name of the scenario.
     pub name: String,
-    /// Which regions of the account accept writes.
-    pub writes: WriteRegions,
+    /// The variant of the scenario: the kind of account, and the settings of the client.
+    pub variant: Variant,
+    /// How long one attempt of the client may take; the driver's default if it is missing.
+    pub attempt_timeout: Option<Duration>,
+    /// Whether the first operations of the client run on a runtime of their own, which ends before the workload begins.
+    pub first_runtime_ends: bool,
     /// The seed of all random choices.
     pub seed: u64,
     /// The regions of the account.
@@ -81,7 +86,8 @@ impl Default for RunOptions {
 
 impl Schedule {
     /// Makes the schedule of a scenario: the seed chooses everything that the scenario leaves open.
-    pub fn new(scenario: &Scenario, writes: WriteRegions, seed: u64, options: RunOptions) -> Schedule {
+    pub fn new(scenario: &Scenario, variant: impl Into<Variant>, seed: u64, options: RunOptions) -> Schedule {
+        let variant = variant.into();
         let mut faults = Vec::new();
         let mut round_begins = Duration::ZERO;
         let mut round = 0;
@@ -113,25 +119,47 @@ impl Schedule {
             }
         }
         faults.sort_by_key(|fault| fault.begins);
+        let mut workload = scenario.workload.clone();
+        workload.deadline = variant.deadline.unwrap_or(workload.deadline);
         Schedule {
             name: scenario.name.clone(),
-            writes,
+            variant,
+            attempt_timeout: scenario.attempt_timeout,
+            first_runtime_ends: scenario.first_runtime_ends,
             seed,
             regions: scenario.regions.clone(),
             partitions: scenario.partitions,
             lag: scenario.lag,
-            workload: scenario.workload.clone(),
+            workload,
             faults,
             end: round_begins,
         }
     }
 
+    /// Whether the client hedges.
+    pub fn hedges(&self) -> bool {
+        self.variant.hedging.unwrap_or(true)
+    }
+
+    /// The regions of a fault.
+    pub(crate) fn regions_of(&self, fault: &ScheduledFault) -> RegionSet {
+        (0..)
+            .zip(&self.regions)
+            .filter(|(_, region)| fault.regions.contains(region))
+            .map(|(at, _)| at)
+            .collect()
+    }
+
     /// A hash of the schedule: equal for the same faults and the same operations at the same times.
     pub fn digest(&self) -> u64 {
         let mut hash = Xxh3::new();
-        let Schedule { writes, regions, partitions, lag, workload, faults, end, .. } = self;
+        let Schedule { variant, regions, partitions, lag, workload, faults, end, .. } = self;
+        let client = (self.attempt_timeout, self.first_runtime_ends);
         hash.update(
-            format!("{writes:?} {regions:?} {partitions} {lag:?} {workload:?} {faults:?} {end:?}").as_bytes(),
+            format!(
+                "{variant:?} {client:?} {regions:?} {partitions} {lag:?} {workload:?} {faults:?} {end:?}"
+            )
+            .as_bytes(),
         );
         for worker in 0..workload.workers {
             for sequence in 0..workload.operation_count(worker, *end) {
@@ -178,6 +206,7 @@ fn resolve_kind(kind: &FaultKind, scenario: &Scenario, seed: u64) -> FaultKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::WriteRegions;
 
     const ONCE: RunOptions = RunOptions { time_scale: 1.0, duration: None };
 
@@ -216,6 +245,24 @@ mod tests {
         digests.sort_unstable();
         digests.dedup();
         assert_eq!(digests.len(), 50);
+    }
+
+    #[test]
+    fn variants_have_the_same_faults_and_operations() {
+        let mut scenario = scenario();
+        (scenario.hedging, scenario.deadlines) = (vec![true, false], vec![Duration::from_secs(20)]);
+        let schedules: Vec<Schedule> = scenario
+            .variants()
+            .into_iter()
+            .map(|variant| Schedule::new(&scenario, variant, 7, ONCE))
+            .collect();
+        let [on, off] = &schedules[..] else { panic!("{schedules:?}") };
+        assert_eq!((on.hedges(), off.hedges()), (true, false));
+        assert_eq!((&on.faults, &on.workload, on.end), (&off.faults, &off.workload, off.end));
+        assert_eq!(on.workload.deadline, Duration::from_secs(20));
+        assert_ne!(on.digest(), off.digest(), "each has a database of its own");
+        let default = Schedule::new(&scenario, WriteRegions::One, 7, ONCE);
+        assert_eq!((default.hedges(), &default.workload), (true, &scenario.workload));
     }
 
     #[test]

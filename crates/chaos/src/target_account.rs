@@ -7,7 +7,7 @@ use std::time::Duration;
 use emulator::{Emulator, EmulatorConfig, RunningEmulator, StartError};
 use perihelion::{
     Account, ContainerClient, ContainerProperties, CosmosClient, HedgingOptions, OperationOptions,
-    PartitionKeyDefinition,
+    PartitionKeyDefinition, TimeoutOptions,
 };
 use serde_json::Value;
 
@@ -51,12 +51,32 @@ pub struct TargetAccount {
     active_faults: ActiveFaults,
 }
 
+/// Makes clients of a run: the one of the workload, and new ones without caches.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientFactory {
+    connection: String,
+    database: String,
+    regions: Vec<String>,
+    operations: OperationOptions,
+}
+
+impl ClientFactory {
+    /// The container of the run, by a client of its own.
+    pub(crate) fn container(&self) -> perihelion::Result<ContainerClient> {
+        let client = CosmosClient::builder(Account::from_connection_string(&self.connection)?)
+            .preferred_regions(&self.regions)
+            .operations(self.operations.clone())
+            .build()?;
+        Ok(client.database(&self.database).container(CONTAINER))
+    }
+}
+
 impl TargetAccount {
     /// Starts an emulator in this process, configured as the schedule needs it.
     pub async fn start(schedule: &Schedule) -> Result<TargetAccount, TargetError> {
         let mut config = EmulatorConfig::default();
         config.regions.clone_from(&schedule.regions);
-        config.multi_write = schedule.writes == WriteRegions::All;
+        config.multi_write = schedule.variant.writes == WriteRegions::All;
         config.partitions = NonZeroU32::new(schedule.partitions);
         if let Some(lag) = schedule.lag {
             config.lag =
@@ -88,10 +108,10 @@ impl TargetAccount {
             )));
         }
         let writes = write_regions_in(&listed);
-        if writes != schedule.writes && names.len() > 1 {
+        if writes != schedule.variant.writes && names.len() > 1 {
             let text = format!(
                 "in this account {writes}, and the scenario needs one where {}; start it with or without --multi-write",
-                schedule.writes
+                schedule.variant.writes
             );
             return Err(TargetError::Mismatch(text));
         }
@@ -128,9 +148,22 @@ impl TargetAccount {
     }
 
     /// A client that prefers these regions.
-    pub(crate) fn client(&self, regions: &[String], deadline: Duration) -> Result<CosmosClient, TargetError> {
+    fn client(&self, regions: &[String], deadline: Duration) -> Result<CosmosClient, TargetError> {
         let connection = Account::from_connection_string(&self.connection)?;
         Ok(CosmosClient::builder(connection).preferred_regions(regions).timeout(deadline).build()?)
+    }
+
+    /// What makes clients of the run, with the settings of its variant.
+    pub(crate) fn client_factory(&self, schedule: &Schedule) -> ClientFactory {
+        let mut timeouts = TimeoutOptions::new().with_end_to_end(schedule.workload.deadline);
+        timeouts.attempt = schedule.attempt_timeout;
+        let hedging = HedgingOptions::new().with_enabled(schedule.hedges());
+        ClientFactory {
+            connection: self.connection.clone(),
+            database: self.database.clone(),
+            regions: self.regions.clone(),
+            operations: OperationOptions::new().with_timeouts(timeouts).with_hedging(hedging),
+        }
     }
 
     /// A new client without caches that prefers one region and does not hedge.
@@ -146,7 +179,7 @@ impl TargetAccount {
     }
 
     /// The container of the run.
-    pub(crate) fn container(&self, client: &CosmosClient) -> ContainerClient {
+    fn container(&self, client: &CosmosClient) -> ContainerClient {
         client.database(&self.database).container(CONTAINER)
     }
 

@@ -4,18 +4,19 @@
 //! fault is not followed by a burst of delayed operations.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures::TryStreamExt as _;
-use perihelion::{ContainerClient, Error, Query};
+use perihelion::driver::Region;
+use perihelion::{ContainerClient, Diagnostics, Error, Query};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::guarantee::{Guarantee, Violation, violated_by_failure};
 use crate::sample::{OperationClass, OperationSample};
-use crate::schedule::Schedule;
-use crate::workload::WorkloadOperation;
+use crate::schedule::{Schedule, ScheduledFault};
+use crate::target_account::ClientFactory;
+use crate::workload::{Workload, WorkloadOperation};
 use crate::write_history::{ReadCheck, WriteHistory, WriteOutcome};
 
 /// An item of the workload.
@@ -26,19 +27,22 @@ pub(crate) struct TestItem {
     /// The worker that writes it; none for items that are created and never written again.
     pub(crate) owner: Option<usize>,
     pub(crate) version: u64,
+    /// Makes the item larger, if the workload says so.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    padding: String,
 }
 
 impl TestItem {
     /// A version of an item that a worker owns.
-    pub(crate) fn owned(worker: usize, item: usize, version: u64) -> TestItem {
+    pub(crate) fn owned(worker: usize, item: usize, version: u64, padding: usize) -> TestItem {
         let id = owned_id(worker, item);
-        TestItem { pk: id.clone(), id, owner: Some(worker), version }
+        TestItem { pk: id.clone(), id, owner: Some(worker), version, padding: "x".repeat(padding) }
     }
 
     /// An item that a worker creates once.
-    pub(crate) fn created(worker: usize, sequence: u64) -> TestItem {
+    pub(crate) fn created(worker: usize, sequence: u64, padding: usize) -> TestItem {
         let id = created_id(worker, sequence);
-        TestItem { pk: id.clone(), id, owner: None, version: 1 }
+        TestItem { pk: id.clone(), id, owner: None, version: 1, padding: "x".repeat(padding) }
     }
 }
 
@@ -61,11 +65,44 @@ pub(crate) struct Counters {
 #[derive(Debug)]
 pub(crate) struct WorkerContext {
     pub(crate) schedule: Schedule,
-    pub(crate) container: ContainerClient,
-    pub(crate) history: WriteHistory,
+    container: ContainerClient,
+    clients: ClientFactory,
+    pub(crate) history: Arc<WriteHistory>,
     pub(crate) start: Instant,
     pub(crate) counters: Counters,
+    /// The regions of the account.
+    regions: Vec<Region>,
+    /// Whether the region of each fault has served a read since the fault ended.
+    found: Vec<AtomicBool>,
 }
+
+impl WorkerContext {
+    pub(crate) fn new(
+        schedule: Schedule,
+        container: ContainerClient,
+        clients: ClientFactory,
+        history: Arc<WriteHistory>,
+        start: Instant,
+    ) -> WorkerContext {
+        let regions = schedule.regions.iter().map(Region::new).collect();
+        let found = schedule.faults.iter().map(|_| AtomicBool::new(false)).collect();
+        let counters = Counters::default();
+        WorkerContext { schedule, container, clients, history, start, counters, regions, found }
+    }
+
+    /// Whether a region that should be found again has not been found, and there is time left.
+    fn awaits_region(&self) -> bool {
+        let elapsed = self.start.elapsed();
+        // A fault ends a little later than it is scheduled to, and must be observed for the whole time.
+        let ends = |fault: &ScheduledFault| Some(fault.ends + fault.expect.found_within?.0 + FOUND_MARGIN);
+        let mut faults = self.schedule.faults.iter().zip(&self.found);
+        // Relaxed: a worker that sees the old value runs one more operation.
+        faults.any(|(fault, found)| ends(fault) > Some(elapsed) && !found.load(Ordering::Relaxed))
+    }
+}
+
+/// How much longer than expected a run waits for a region to be found.
+const FOUND_MARGIN: Duration = Duration::from_secs(1);
 
 /// What one worker recorded.
 #[derive(Debug, Default)]
@@ -82,7 +119,10 @@ pub(crate) struct WorkerRecord {
 pub(crate) async fn work(context: Arc<WorkerContext>, worker: usize) -> WorkerRecord {
     let mut record = WorkerRecord::default();
     let Schedule { workload, seed, end, .. } = &context.schedule;
-    for sequence in 0..workload.operation_count(worker, *end) {
+    for sequence in 0.. {
+        if workload.scheduled_at(worker, sequence) >= *end && !context.awaits_region() {
+            break;
+        }
         if context.start.elapsed() >= workload.scheduled_at(worker, sequence + 1) {
             record.skipped += 1;
             continue;
@@ -93,6 +133,7 @@ pub(crate) async fn work(context: Arc<WorkerContext>, worker: usize) -> WorkerRe
             WorkloadOperation::Query { owner } => context.query(&mut record, owner).await,
             WorkloadOperation::Upsert { item } => context.upsert(&mut record, worker, item).await,
             WorkloadOperation::Create => context.create(&mut record, worker, sequence).await,
+            WorkloadOperation::Cold { owner, item } => context.cold(&mut record, owner, item).await,
         }
     }
     record
@@ -108,7 +149,7 @@ impl WorkerContext {
         let sample = OperationSample::new(OperationClass::Read, began, took, failure(&read));
         match read {
             Ok(response) => {
-                self.record(record, sample.with_diagnostics(Some(response.diagnostics())), || {
+                self.record(record, sample.with_diagnostics([response.diagnostics()], &self.regions), || {
                     format!("read {id}: {}", response.diagnostics().summary())
                 });
                 self.check_read(record, owner, item, floor, response.value().version);
@@ -122,11 +163,9 @@ impl WorkerContext {
         let workload = &self.schedule.workload;
         let floors: Vec<u64> =
             (0..workload.items).map(|item| self.history.item(owner, item).acknowledged()).collect();
-        let query = Query::new("SELECT * FROM c WHERE c.owner = @owner ORDER BY c.id");
-        let rows = self.container.query_items::<TestItem>(query.with_parameter("@owner", owner)).stream();
         let began = self.start.elapsed();
         // The deadline of the client applies to each request; the workload applies it to the whole query.
-        let found = timeout(workload.deadline, rows.try_collect::<Vec<TestItem>>()).await;
+        let found = timeout(workload.deadline, rows_of(&self.container, owner)).await;
         let took = self.start.elapsed() - began;
         let found = match found {
             Err(_) => {
@@ -134,20 +173,19 @@ impl WorkerContext {
                     OperationSample::new(OperationClass::Read, began, took, Some("query_not_done_in_time"));
                 return self.record(record, sample, || format!("query of w{owner} after {took:?}"));
             }
-            Ok(Err(error)) => {
-                let sample = OperationSample::new(
-                    OperationClass::Read,
-                    began,
-                    took,
-                    failure(&Err::<(), _>(error.clone())),
-                );
+            Ok(found) => found,
+        };
+        let sample = OperationSample::new(OperationClass::Read, began, took, failure(&found));
+        let found = match found {
+            Err(error) => {
                 return self.record_failure(record, sample, &error, &format!("query of w{owner}"));
             }
-            Ok(Ok(found)) => found,
+            Ok(found) => found,
         };
-        self.record(record, OperationSample::new(OperationClass::Read, began, took, None), || {
+        self.record(record, sample.with_diagnostics(&found.requests, &self.regions), || {
             format!("query of w{owner}")
         });
+        let found = found.rows;
         let mut expected: Vec<(String, usize)> =
             (0..workload.items).map(|item| (owned_id(owner, item), item)).collect();
         expected.sort();
@@ -161,9 +199,45 @@ impl WorkerContext {
         }
     }
 
+    /// Reads with a new client. Its session has seen nothing, so only success and time are checked.
+    async fn cold(&self, record: &mut WorkerRecord, owner: usize, item: Option<usize>) {
+        let what = format!("{} of w{owner} by a new client", if item.is_some() { "read" } else { "query" });
+        let began = self.start.elapsed();
+        let done = async {
+            let container = self.clients.container()?;
+            match item {
+                Some(item) => {
+                    let id = owned_id(owner, item);
+                    container.read_item::<TestItem>(id.as_str(), &id).await.map(drop)
+                }
+                None => rows_of(&container, owner).await.map(drop),
+            }
+        };
+        // Longer than the deadline, which the client must keep by itself; not without a bound.
+        let Workload { deadline, tolerance, .. } = self.schedule.workload;
+        let done = timeout(deadline * 2 + tolerance * 2, done).await;
+        let took = self.start.elapsed() - began;
+        match done {
+            Ok(Ok(())) => {
+                let sample = OperationSample::new(OperationClass::Read, began, took, None);
+                self.record(record, sample, || what.clone());
+            }
+            Ok(Err(error)) => {
+                let sample =
+                    OperationSample::new(OperationClass::Read, began, took, Some(error.kind().name()));
+                self.record_failure(record, sample, &error, &what);
+            }
+            Err(_) => {
+                let sample =
+                    OperationSample::new(OperationClass::Read, began, took, Some("not_done_in_time"));
+                self.record(record, sample, || what.clone());
+            }
+        }
+    }
+
     async fn upsert(&self, record: &mut WorkerRecord, worker: usize, item: usize) {
         let version = self.history.item(worker, item).begin_write();
-        let stored = TestItem::owned(worker, item, version);
+        let stored = TestItem::owned(worker, item, version, self.schedule.workload.padding);
         let began = self.start.elapsed();
         let written = self.container.upsert_item(stored.pk.as_str(), &stored).await;
         let outcome = WriteOutcome::of(written.as_ref().err().map(Error::kind));
@@ -172,7 +246,7 @@ impl WorkerContext {
     }
 
     async fn create(&self, record: &mut WorkerRecord, worker: usize, sequence: u64) {
-        let stored = TestItem::created(worker, sequence);
+        let stored = TestItem::created(worker, sequence, self.schedule.workload.padding);
         let began = self.start.elapsed();
         let created = self.container.create_item(stored.pk.as_str(), &stored).await;
         self.history.record_create(
@@ -194,7 +268,7 @@ impl WorkerContext {
         let sample = OperationSample::new(OperationClass::Write, began, took, failure(&written));
         match written {
             Ok(response) => {
-                self.record(record, sample.with_diagnostics(Some(response.diagnostics())), || {
+                self.record(record, sample.with_diagnostics([response.diagnostics()], &self.regions), || {
                     format!("{what}: {}", response.diagnostics().summary())
                 })
             }
@@ -203,7 +277,8 @@ impl WorkerContext {
     }
 
     fn record_failure(&self, record: &mut WorkerRecord, sample: OperationSample, error: &Error, what: &str) {
-        self.record(record, sample.with_diagnostics(error.diagnostics()), || format!("{what}: {error}"));
+        let sample = sample.with_diagnostics(error.diagnostics(), &self.regions);
+        self.record(record, sample, || format!("{what}: {error}"));
     }
 
     /// Records an operation; `describe` describes it if it violates a guarantee.
@@ -220,6 +295,15 @@ impl WorkerContext {
             self.counters.failed.fetch_add(1, Ordering::Relaxed);
             if let Some(guarantee) = violated_by_failure(faults, &sample) {
                 record.violations.push(Violation::new(guarantee, format!("at {at:?}: {}", describe())));
+            }
+        }
+        if sample.class == OperationClass::Read {
+            for (fault, found) in faults.iter().zip(&self.found) {
+                if fault.expect.found_within.is_some()
+                    && sample.is_served_first_in(self.schedule.regions_of(fault), fault.ends)
+                {
+                    found.store(true, Ordering::Relaxed);
+                }
             }
         }
         record.samples.push(sample);
@@ -249,4 +333,23 @@ impl WorkerContext {
 
 fn failure<T>(result: &Result<T, Error>) -> Option<&'static str> {
     result.as_ref().err().map(|error| error.kind().name())
+}
+
+/// The rows of a query, and the diagnostics of its requests, oldest first.
+struct QueryRows {
+    rows: Vec<TestItem>,
+    requests: Vec<Diagnostics>,
+}
+
+/// Queries all items of a worker, in order, from all partitions.
+async fn rows_of(container: &ContainerClient, owner: usize) -> perihelion::Result<QueryRows> {
+    let query = Query::new("SELECT * FROM c WHERE c.owner = @owner ORDER BY c.id");
+    let mut pages = container.query_items::<TestItem>(query.with_parameter("@owner", owner)).pages().await?;
+    let mut found = QueryRows { rows: Vec::new(), requests: Vec::new() };
+    while let Some(page) = pages.next_page().await? {
+        found.rows.extend(page.items);
+        // A page has its newest request first.
+        found.requests.extend(page.diagnostics.into_iter().rev());
+    }
+    Ok(found)
 }

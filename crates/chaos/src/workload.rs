@@ -14,6 +14,8 @@ use crate::seed::{derive_seed, rng_for};
 pub struct Workload {
     /// The number of workers; each runs one operation at a time.
     pub workers: usize,
+    /// How many of the workers only read, so that slow writes do not keep them from it.
+    pub readers: usize,
     /// The operations per second of all workers together.
     pub rate: u32,
     /// The number of items that each worker owns: it writes them, and all workers read them.
@@ -26,6 +28,10 @@ pub struct Workload {
     pub upsert: u32,
     /// The weight of creates of a new item.
     pub create: u32,
+    /// The weight of reads and queries by a new client, which has to look up the account and the container first.
+    pub cold: u32,
+    /// How many bytes are added to each item.
+    pub padding: usize,
     /// The deadline of every operation.
     #[serde(with = "human_readable")]
     pub deadline: Duration,
@@ -38,12 +44,15 @@ impl Default for Workload {
     fn default() -> Workload {
         Workload {
             workers: 16,
+            readers: 0,
             rate: 250,
             items: 4,
             read: 60,
             query: 5,
             upsert: 25,
             create: 10,
+            cold: 0,
+            padding: 0,
             deadline: Duration::from_secs(5),
             tolerance: Duration::from_millis(500),
         }
@@ -72,11 +81,19 @@ pub enum WorkloadOperation {
     },
     /// Creates an item whose id contains the sequence number of the operation.
     Create,
+    /// Reads an item of some worker, or queries all of them, with a new client.
+    Cold {
+        /// The worker that owns the items.
+        owner: usize,
+        /// The number of the item that is read; none for a query.
+        item: Option<usize>,
+    },
 }
 
 const WORKERS_MAX: usize = 1_024;
 const RATE_MAX: u32 = 100_000;
 const ITEMS_MAX: usize = 1_000;
+const PADDING_MAX: usize = 1024 * 1024;
 
 impl Workload {
     /// Returns an error that names the first property that is invalid.
@@ -84,6 +101,15 @@ impl Workload {
         let bad = |text: String| Err(InvalidScenario::new(text));
         if !(1..=WORKERS_MAX).contains(&self.workers) {
             return bad(format!("load.workers is {}; expected 1 to {WORKERS_MAX}", self.workers));
+        }
+        if self.readers > self.workers {
+            return bad(format!("load.readers is {}; expected at most load.workers", self.readers));
+        }
+        if self.padding > PADDING_MAX {
+            return bad(format!("load.padding is {}; expected at most {PADDING_MAX} bytes", self.padding));
+        }
+        if self.readers > 0 && self.read_weight() == 0 {
+            return bad("load.readers only read; set load.read, query or cold".to_owned());
         }
         if !(1..=RATE_MAX).contains(&self.rate) {
             return bad(format!("load.rate is {}; expected 1 to {RATE_MAX} each second", self.rate));
@@ -94,29 +120,48 @@ impl Workload {
         if self.deadline.is_zero() {
             return bad("load.deadline is zero; set a longer one".to_owned());
         }
-        match self.weights().iter().map(|(_, weight)| u64::from(*weight)).sum::<u64>() {
-            0 => bad("load.read, query, upsert and create are all 0; set at least one of them".to_owned()),
+        match self.weights(self.readers).iter().map(|(_, weight)| u64::from(*weight)).sum::<u64>() {
+            0 if self.readers < self.workers => {
+                bad("load.read, query, upsert, create and cold are all 0; set at least one of them"
+                    .to_owned())
+            }
             _ => Ok(()),
         }
     }
 
-    fn weights(&self) -> [(&'static str, u32); 4] {
-        [("read", self.read), ("query", self.query), ("upsert", self.upsert), ("create", self.create)]
+    fn read_weight(&self) -> u64 {
+        [self.read, self.query, self.cold].into_iter().map(u64::from).sum()
+    }
+
+    /// The weights of the operations of a worker. The first workers are those that only read.
+    fn weights(&self, worker: usize) -> [(&'static str, u32); 5] {
+        let (upsert, create) = if worker < self.readers { (0, 0) } else { (self.upsert, self.create) };
+        [
+            ("read", self.read),
+            ("query", self.query),
+            ("upsert", upsert),
+            ("create", create),
+            ("cold", self.cold),
+        ]
     }
 
     /// The operation of a worker with this sequence number.
     pub fn operation(&self, seed: u64, worker: usize, sequence: u64) -> WorkloadOperation {
         let seed = derive_seed(derive_seed(seed, "worker", worker as u64), "operation", sequence);
-        let total = self.weights().iter().map(|(_, weight)| u64::from(*weight)).sum::<u64>();
+        let weights = self.weights(worker);
+        let total = weights.iter().map(|(_, weight)| u64::from(*weight)).sum::<u64>();
         let mut left = rng_for(seed, "kind").u64(0..total.max(1));
         let owner = rng_for(seed, "owner").usize(0..self.workers);
         let item = rng_for(seed, "item").usize(0..self.items);
-        for (name, weight) in self.weights() {
+        for (name, weight) in weights {
             if left < u64::from(weight) {
                 return match name {
                     "read" => WorkloadOperation::Read { owner, item },
                     "query" => WorkloadOperation::Query { owner },
                     "upsert" => WorkloadOperation::Upsert { item },
+                    "cold" => {
+                        WorkloadOperation::Cold { owner, item: rng_for(seed, "cold").bool().then_some(item) }
+                    }
                     _ => WorkloadOperation::Create,
                 };
             }
@@ -167,6 +212,24 @@ mod tests {
     }
 
     #[test]
+    fn readers_only_read() {
+        let workload = Workload { readers: 2, cold: 10, ..Workload::default() };
+        let is_write = |operation: WorkloadOperation| {
+            matches!(operation, WorkloadOperation::Upsert { .. } | WorkloadOperation::Create)
+        };
+        let writes = |worker| (0..500).filter(|at| is_write(workload.operation(1, worker, *at))).count();
+        assert_eq!((writes(0), writes(1)), (0, 0));
+        assert!(writes(2) > 100, "{}", writes(2));
+        let cold = |is_query: bool| {
+            (0..500).any(|at| {
+                let operation = workload.operation(1, 0, at);
+                matches!(operation, WorkloadOperation::Cold { item, .. } if item.is_none() == is_query)
+            })
+        };
+        assert!(cold(true) && cold(false));
+    }
+
+    #[test]
     fn operations_are_spread_evenly_over_workers_and_time() {
         let workload = Workload { workers: 4, rate: 8, ..Workload::default() };
         assert_eq!(workload.scheduled_at(0, 0), Duration::ZERO);
@@ -190,6 +253,9 @@ mod tests {
             (Workload { workers: 0, ..default() }, "workers"),
             (Workload { rate: 0, ..default() }, "rate"),
             (Workload { items: 0, ..default() }, "items"),
+            (Workload { readers: 17, ..default() }, "readers"),
+            (Workload { readers: 1, read: 0, query: 0, ..default() }, "readers"),
+            (Workload { padding: usize::MAX, ..default() }, "padding"),
             (Workload { deadline: Duration::ZERO, ..default() }, "deadline"),
             (Workload { read: 0, query: 0, upsert: 0, create: 0, ..default() }, "at least one"),
         ] {

@@ -39,7 +39,7 @@ pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
         let Some(page) = pages.next_page().await? else { break };
         let totals: Vec<f64> = page.items.iter().map(|order| order.total).collect();
         println!("{totals:?} for {} RU in {} requests", page.charge, page.requests);
-        continuation = pages.continuation();
+        continuation = page.continuation;
         if continuation.is_none() {
             break;
         }

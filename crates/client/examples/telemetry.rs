@@ -4,7 +4,7 @@
 //! peri up                                     # or PERI_CONNECTION_STRING of a real account
 //! docker run -p 4318:4318 otel/opentelemetry-collector
 //! cargo run -p perihelion --example telemetry
-//! RUST_LOG=perihelion=debug cargo run -p perihelion --example telemetry   # and the story of each call
+//! RUST_LOG=perihelion=debug cargo run -p perihelion --example telemetry   # and the steps of each call
 //! ```
 //!
 //! The exporter speaks HTTP through the product's own client, so it needs no other. `OTEL_EXPORTER_OTLP_ENDPOINT` names

@@ -94,6 +94,9 @@ impl<R> fmt::Debug for Call<R> {
 type Requests<R> = Box<dyn FnOnce(CallDeadline) -> BoxFuture<'static, Result<R>> + Send>;
 
 /// A call of several requests, which are sent when it is awaited and share one deadline. It returns an `R`.
+///
+/// Metadata that all calls of the client share, such as the partitions of a container, is looked up by the rules of the
+/// client: of the options of the call only the timeout applies to it.
 #[must_use = "nothing is sent before it is awaited"]
 pub struct CompoundCall<R> {
     driver: CosmosDriver,

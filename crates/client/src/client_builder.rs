@@ -1,21 +1,22 @@
 //! Creates clients: from a connection string, a key or a credential, with options or without.
 
+#[cfg(feature = "__tls")]
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use azure_core::credentials::TokenCredential;
-use driver::ShardingConfig;
-#[cfg(feature = "fault-injection")]
-use driver::faults::{FaultInjectingHttpClientFactory, FaultInjector};
-use driver::options::{DriverOptions, EnvironmentOptions, OperationOptions, RegionOptions, TimeoutOptions};
-use driver::transport::{HttpClientConfig, TransportFactory};
-use driver::{Account, CosmosRuntime, Error, ErrorKind};
-use perihelion_http::pool::PoolConfig;
-use perihelion_http::{BuildError, ClientBuilder};
+use driver::options::{DriverOptions, OperationOptions, RegionOptions, TimeoutOptions};
+use driver::transport::TransportFactory;
+use driver::{Account, CosmosRuntime, Error, ErrorKind, ShardingConfig};
+use perihelion_http::ClientBuilder;
 
 use crate::Result;
 use crate::client::CosmosClient;
-use crate::transport::HttpClients;
+#[cfg(feature = "fault-injection")]
+use crate::faults::FaultInjector;
+use crate::region_distance::regions_by_distance;
+use crate::runtime::ClientRuntimeBuilder;
 
 impl CosmosClient {
     /// A client of the account of a connection string, `AccountEndpoint=…;AccountKey=…`, with default options.
@@ -71,47 +72,45 @@ impl CosmosClient {
 #[must_use = "a builder does nothing until it builds"]
 pub struct CosmosClientBuilder {
     account: Account,
-    http: std::result::Result<ClientBuilder, BuildError>,
     options: DriverOptions,
-    sharding: Option<ShardingConfig>,
-    application: Option<String>,
-    #[cfg(feature = "fault-injection")]
-    faults: Option<FaultInjector>,
+    /// The application's own region, from which the preferred regions follow.
+    region: Option<String>,
+    /// The settings of the client's own runtime.
+    own: ClientRuntimeBuilder,
+    /// The first method that changed a setting of the own runtime.
+    changed: Option<&'static str>,
+    shared: Option<CosmosRuntime>,
     #[cfg(feature = "telemetry")]
     meter: Option<opentelemetry::metrics::Meter>,
 }
 
 impl CosmosClientBuilder {
     pub(crate) fn new(account: Account) -> CosmosClientBuilder {
-        let config = HttpClientConfig::default();
-        // The pool allows as many connections as there are requests in flight, which the driver limits.
-        let pool = PoolConfig::builder()
-            .max_per_host(config.pool_max_idle_per_host)
-            .max_idle_time(config.pool_idle_timeout)
-            .build()
-            .expect("the driver's own limits are valid");
-        let http = perihelion_http::Client::builder()
-            .connect_timeout(config.connect_timeout)
-            .tcp_keepalive(config.tcp_keepalive)
-            .pool(pool);
         CosmosClientBuilder {
             account,
-            http: Ok(http),
             options: DriverOptions::new(),
-            sharding: None,
-            application: None,
-            #[cfg(feature = "fault-injection")]
-            faults: None,
+            region: None,
+            own: ClientRuntimeBuilder::new(),
+            changed: None,
+            shared: None,
             #[cfg(feature = "telemetry")]
             meter: None,
         }
     }
 
     /// Sets the preferred regions, most preferred first. Default: the order of the account.
-    pub fn preferred_regions<R: AsRef<str>>(self, regions: impl IntoIterator<Item = R>) -> Self {
+    pub fn preferred_regions<R: AsRef<str>>(mut self, regions: impl IntoIterator<Item = R>) -> Self {
+        self.region = None;
         let names: Vec<R> = regions.into_iter().collect();
         let regions = RegionOptions::new().with_preferred(names.iter().map(AsRef::as_ref));
         self.operations(OperationOptions::new().with_regions(regions))
+    }
+
+    /// Sets the region that the application runs in, such as `West Europe`. The preferred regions are then all regions of
+    /// Azure by their distance from it, so that the nearest ones of the account are used, whichever it has.
+    pub fn region(mut self, name: impl Into<String>) -> Self {
+        self.region = Some(name.into());
+        self
     }
 
     /// Sets how long an operation may take in total, including retries and attempts in other regions.
@@ -132,42 +131,82 @@ impl CosmosClientBuilder {
         self
     }
 
-    /// Sets how requests are spread over HTTP/2 connections.
-    pub fn sharding(mut self, sharding: ShardingConfig) -> Self {
-        self.sharding = Some(sharding);
+    /// Shares the connections of this runtime with its other clients. Settings of connections belong to the runtime then:
+    /// see [`CosmosClient::runtime`].
+    pub fn runtime(mut self, runtime: &CosmosRuntime) -> Self {
+        self.shared = Some(runtime.clone());
         self
     }
 
-    /// Trusts these certificates in addition to those of the system: PEM, as `peri cert` prints it.
-    pub fn trust_pem(mut self, pem: &[u8]) -> Self {
-        self.http = self.http.and_then(|http| http.trust_pem(pem));
-        self
+    /// Sets how requests are spread over HTTP/2 connections.
+    pub fn sharding(self, sharding: ShardingConfig) -> Self {
+        self.change("sharding", |own| own.sharding(sharding))
+    }
+
+    /// Trusts these certificates in addition to those of the system: PEM, as `peri cert` prints it. Loopback endpoints of
+    /// the local cloud need it only if another user, or another `PERI_HOME`, runs `peri up`.
+    #[cfg(feature = "__tls")]
+    pub fn trust_pem(self, pem: &[u8]) -> Self {
+        self.change("trust_pem", |own| own.trust_pem(pem))
+    }
+
+    /// Trusts the root certificates in this PEM file for hosts of the loopback interface, in place of the local cloud's
+    /// [authority](crate::local_cloud::authority_file). The file is read when such a connection is opened.
+    #[cfg(feature = "__tls")]
+    pub fn loopback_authority(self, file: impl Into<PathBuf>) -> Self {
+        self.change("loopback_authority", |own| own.loopback_authority(file))
     }
 
     /// Accepts any certificate. **For emulators only**: anyone on the network path can read and change all
     /// traffic.
-    pub fn danger_accept_invalid_certificates(mut self) -> Self {
-        self.http = self.http.map(ClientBuilder::danger_accept_invalid_certificates);
-        self
+    #[cfg(feature = "__tls")]
+    pub fn danger_accept_invalid_certificates(self) -> Self {
+        let name = "danger_accept_invalid_certificates";
+        self.change(name, ClientRuntimeBuilder::danger_accept_invalid_certificates)
     }
 
-    /// Sends requests with an HTTP client of these settings, and replaces the certificate settings of earlier calls.
-    pub fn http(mut self, http: ClientBuilder) -> Self {
-        self.http = Ok(http);
-        self
+    /// Sets what this builder sets of the HTTP client: timeouts, pool, proxy, certificates. Settings that it leaves out keep
+    /// the value of earlier calls, or the default of the driver.
+    ///
+    /// ```
+    /// use perihelion::{Account, CosmosClient};
+    /// use perihelion::connections::{Client, Proxy};
+    ///
+    /// # let account = Account::from_connection_string("AccountEndpoint=http://localhost:8081/;AccountKey=a2V5")?;
+    /// let proxy = Proxy::new("socks5h://proxy.example:1080").expect("it is a proxy URL");
+    /// let client = CosmosClient::builder(account).http(Client::builder().proxy(proxy)).build()?;
+    /// # Ok::<(), perihelion::Error>(())
+    /// ```
+    pub fn http(self, http: ClientBuilder) -> Self {
+        self.change("http", |own| own.http(http))
+    }
+
+    /// Sends requests through transports of this factory in place of the HTTP client: another HTTP library, or the
+    /// responses of a test, for which `testing` (feature `test-util`) has one. The settings of the HTTP client have no
+    /// effect then.
+    pub fn transport(self, factory: Arc<dyn TransportFactory>) -> Self {
+        self.change("transport", |own| own.transport(factory))
     }
 
     /// Sets the name of the application, which is added to the user agent of every request.
-    pub fn application(mut self, name: impl Into<String>) -> Self {
-        self.application = Some(name.into());
-        self
+    pub fn application(self, name: impl Into<String>) -> Self {
+        self.change("application", |own| own.application(name))
     }
 
     /// Makes requests fail as the rules of `faults` say, now and later. For tests of applications; see
     /// [`faults`](crate::faults). Feature `fault-injection`.
     #[cfg(feature = "fault-injection")]
-    pub fn faults(mut self, faults: &FaultInjector) -> Self {
-        self.faults = Some(faults.clone());
+    pub fn faults(self, faults: &FaultInjector) -> Self {
+        self.change("faults", |own| own.faults(faults))
+    }
+
+    fn change(
+        mut self,
+        name: &'static str,
+        change: impl FnOnce(ClientRuntimeBuilder) -> ClientRuntimeBuilder,
+    ) -> Self {
+        self.own = change(self.own);
+        self.changed = self.changed.or(Some(name));
         self
     }
 
@@ -181,29 +220,62 @@ impl CosmosClientBuilder {
 
     /// Builds the client. Sends nothing; an invalid option is an error that names it.
     pub fn build(self) -> Result<CosmosClient> {
-        let clients = self
-            .http
-            .and_then(HttpClients::new)
-            .map_err(|error| Error::new(ErrorKind::Configuration, error.to_string()).with_source(error))?;
-        let clients: Arc<dyn TransportFactory> = Arc::new(clients);
-        #[cfg(feature = "fault-injection")]
-        let clients = match self.faults {
-            Some(faults) => Arc::new(FaultInjectingHttpClientFactory::new(clients, faults)),
-            None => clients,
+        let mut options = self.options;
+        if let Some(region) = &self.region {
+            let regions = regions_by_distance(region).ok_or_else(|| unknown_region(region))?;
+            options.operation.regions.preferred = RegionOptions::new().with_preferred(regions).preferred;
+        }
+        if self.shared.is_none() && self.own.uses_http_client() {
+            check_tls(self.account.endpoint().scheme(), cfg!(feature = "__tls"))?;
+        }
+        let runtime = match (self.shared, self.changed) {
+            (Some(runtime), None) => runtime,
+            (None, _) => self.own.build()?,
+            (Some(_), Some(name)) => {
+                let message = format!(
+                    "`{name}` is a setting of connections, which this client shares: set it where the runtime is built"
+                );
+                return Err(Error::new(ErrorKind::Configuration, message));
+            }
         };
-        let environment = EnvironmentOptions::of_process()?;
-        let mut runtime = CosmosRuntime::builder(clients).with_environment(environment);
-        if let Some(sharding) = self.sharding {
-            runtime = runtime.with_sharding(sharding);
-        }
-        if let Some(application) = self.application {
-            runtime = runtime.with_application(application);
-        }
-        let driver = runtime.build()?.driver(&self.account, self.options)?;
+        let driver = runtime.driver(&self.account, options)?;
         #[cfg(feature = "telemetry")]
         if let Some(meter) = &self.meter {
             crate::telemetry::record_metrics(&driver, meter);
         }
         Ok(CosmosClient { driver })
+    }
+}
+
+/// An https endpoint needs a build with TLS.
+fn check_tls(scheme: &str, has_tls: bool) -> Result<()> {
+    if scheme != "https" || has_tls {
+        return Ok(());
+    }
+    let message = "this build has no TLS: enable the feature `rustls-ring` or `rustls-aws-lc` of perihelion, or use an http \
+                   endpoint";
+    Err(Error::new(ErrorKind::Configuration, message))
+}
+
+fn unknown_region(name: &str) -> Error {
+    let message = format!(
+        "`{name}` is not a region of Azure such as `West Europe`; for regions of other names use `preferred_regions`"
+    );
+    Error::new(ErrorKind::Configuration, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_https_endpoint_needs_tls() {
+        for (scheme, has_tls, valid) in
+            [("https", true, true), ("http", true, true), ("http", false, true), ("https", false, false)]
+        {
+            let checked = check_tls(scheme, has_tls);
+            assert_eq!(checked.is_ok(), valid, "{scheme} {has_tls}");
+            assert!(checked.err().is_none_or(|error| error.message().contains("`rustls-ring`")));
+        }
     }
 }

@@ -151,40 +151,36 @@ fn observe_state(driver: &CosmosDriver, meter: &Meter, account: &[KeyValue; 2]) 
         [address, port, KeyValue::new(names::REGION, endpoint.region().to_string())]
     };
     let (weak, account_of_breakers) = (driver.downgrade(), account.clone());
-    // The handle of a gauge may be dropped: the meter keeps the callback.
-    drop(
-        meter
-            .u64_observable_gauge(names::METRIC_BREAKER_OPEN)
-            .with_unit("{breaker}")
-            .with_description("Partitions whose circuit breaker is open in the region")
-            .with_callback(move |gauge| {
-                let Some(driver) = weak.upgrade() else { return };
-                let partitions = driver.partition_state();
-                for endpoint in driver.account().reads() {
-                    let open = partitions.breakers().filter(|(key, breaker)| {
-                        &key.region == endpoint.region() && matches!(breaker.state, BreakerState::Open { .. })
-                    });
-                    gauge.observe(open.count() as u64, &about(&account_of_breakers, endpoint));
-                }
-            })
-            .build(),
-    );
+    // The handles of gauges may be dropped: the meter keeps their callbacks.
+    let _breakers = meter
+        .u64_observable_gauge(names::METRIC_BREAKER_OPEN)
+        .with_unit("{breaker}")
+        .with_description("Circuit breakers that are open in the region")
+        .with_callback(move |gauge| {
+            let Some(driver) = weak.upgrade() else { return };
+            let partitions = driver.partition_state();
+            for endpoint in driver.account().reads() {
+                let open = partitions.breakers().filter(|(key, breaker)| {
+                    &key.region == endpoint.region() && matches!(breaker.state, BreakerState::Open { .. })
+                });
+                gauge.observe(open.count() as u64, &about(&account_of_breakers, endpoint));
+            }
+        })
+        .build();
     let (weak, account_of_regions) = (driver.downgrade(), account.clone());
-    drop(
-        meter
-            .u64_observable_gauge(names::METRIC_REGION_UNAVAILABLE)
-            .with_unit("{region}")
-            .with_description("1 while operations avoid the region")
-            .with_callback(move |gauge| {
-                let Some(driver) = weak.upgrade() else { return };
-                let state = driver.account();
-                for endpoint in state.reads() {
-                    let avoided = state.is_unavailable(endpoint.region(), false);
-                    gauge.observe(avoided.into(), &about(&account_of_regions, endpoint));
-                }
-            })
-            .build(),
-    );
+    let _regions = meter
+        .u64_observable_gauge(names::METRIC_REGION_UNAVAILABLE)
+        .with_unit("{region}")
+        .with_description("1 while operations avoid the region")
+        .with_callback(move |gauge| {
+            let Some(driver) = weak.upgrade() else { return };
+            let state = driver.account();
+            for endpoint in state.reads() {
+                let avoided = state.is_unavailable(endpoint.region(), false);
+                gauge.observe(avoided.into(), &about(&account_of_regions, endpoint));
+            }
+        })
+        .build();
 }
 
 fn account_attributes(endpoint: &Endpoint) -> [KeyValue; 2] {

@@ -70,13 +70,14 @@ pub(crate) fn replace_throughput(
                 let message = "the service accepted the new throughput and did not apply it";
                 Err(Error::new(ErrorKind::BadResponse, message))
             }
-            Err(error) => {
+            // These kinds say that nothing was changed, which is true of the second request only.
+            Err(error) if matches!(error.kind(), ErrorKind::DeadlineExceeded | ErrorKind::Unavailable) => {
                 let what = error.message();
-                let message = format!(
-                    "it changed to the other kind of throughput, perhaps with another amount: {what}"
-                );
+                let message =
+                    format!("the kind of throughput was changed, and its amount perhaps not: {what}");
                 Err(error.with_kind(ErrorKind::Undecided).with_message(message))
             }
+            Err(error) => Err(error),
         }
     })
 }

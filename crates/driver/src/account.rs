@@ -126,6 +126,18 @@ fn url_of(endpoint: &str) -> Result<Url> {
             "the account endpoint `{endpoint}` is not an http or https URL of a host"
         )));
     }
+    // Requests use its scheme, host and port. The rest would be ignored silently.
+    if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
+        return Err(invalid(format!(
+            "the account endpoint `{endpoint}` has more than a host and a port; remove everything after them"
+        )));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(invalid(format!(
+            "the account endpoint of `{}` has a user name or a password; remove them, and give the key or a credential",
+            url.host_str().unwrap_or_default()
+        )));
+    }
     Ok(url)
 }
 
@@ -163,10 +175,15 @@ mod tests {
             ("AccountEndpoint=a.example;AccountKey=a2V5", "is not a URL"),
             ("AccountEndpoint=ftp://a.example;AccountKey=a2V5", "is not an http or https URL"),
             ("AccountEndpoint=https://a.example/;AccountKey=%%%", "is not base64"),
+            ("AccountEndpoint=https://a.example/cosmos/;AccountKey=a2V5", "more than a host and a port"),
+            ("AccountEndpoint=https://a.example/?x=1;AccountKey=a2V5", "more than a host and a port"),
+            ("AccountEndpoint=https://a.example/#x;AccountKey=a2V5", "more than a host and a port"),
+            ("AccountEndpoint=https://me:secret@a.example/;AccountKey=a2V5", "has a user name or a password"),
         ] {
             let error = Account::from_connection_string(text).expect_err(text);
             assert_eq!(error.kind(), ErrorKind::Configuration);
             assert!(error.message().contains(problem), "{error}");
+            assert!(!error.message().contains("secret"), "{error}");
         }
     }
 
@@ -182,6 +199,7 @@ mod tests {
             ("https://a.example", "b.example", "`b.example` is not a URL"),
             ("https://a.example", "http://b.example", "`http://b.example/` is not https"),
             ("http://a.example", "ftp://b.example", "is not an http or https URL"),
+            ("http://a.example", "http://b.example/cosmos", "more than a host and a port"),
         ] {
             let error = account(endpoint).with_backup_endpoints([backup]).expect_err(backup);
             assert_eq!(error.kind(), ErrorKind::Configuration);

@@ -8,10 +8,10 @@ mod account_discovery;
 mod call_deadline;
 mod failback;
 mod metadata_lookup;
+mod observed;
 mod own_task;
-mod traced;
 
-pub use self::traced::WeakDriver;
+pub use self::observed::WeakDriver;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -32,13 +32,13 @@ use crate::gateway::{AttemptLimits, GatewayClient, GatewayRequest, GatewayResult
 use crate::hedging::HedgingBudget;
 use crate::operation::{ContainerName, Operation, Plane, Scope};
 use crate::options::{DriverSettings, OperationOptions, OperationSettings};
-use crate::pipeline::{Location, PipelineContext};
+use crate::pipeline::{self, Location, PipelineContext};
 use crate::response::Response;
 use crate::routing::refresh::{REFRESH_INTERVAL, RefreshHistory};
 use crate::routing::{
     AccountState, Endpoint, PartitionId, PartitionState, Placement, StateCell, failback_interval,
 };
-use crate::telemetry::{ClientIdentity, OperationObserver};
+use crate::telemetry::{ClientIdentity, OperationObserver, OperationSpan};
 
 /// A connection to one account. Cheap to clone; background tasks and caches end with the last clone.
 ///
@@ -81,8 +81,8 @@ impl CosmosDriver {
         let backup_endpoints = account.backup_endpoints().iter().cloned().map(Endpoint::global).collect();
         let account = AccountState::unknown(Endpoint::global(account.endpoint().clone()));
         let partitions = PartitionState::new(settings.circuit_breaker);
-        let now = clock.now();
         let identity = gateway.identity(account.global().clone());
+        let now = clock.now();
         CosmosDriver(Arc::new_cyclic(|this| Inner {
             this: this.clone(),
             settings,
@@ -260,6 +260,39 @@ impl Inner {
             let period = failback_interval(&self.settings.circuit_breaker);
             repeat(heartbeat, self.clock.clone(), period, self.this.clone(), failback::probe_all)
         });
+    }
+
+    /// Carries out an operation, in a span if a subscriber wants one. The span is on the heap with everything in it, so
+    /// that an operation without a span pays nothing for it.
+    async fn execute_traced(
+        &self,
+        operation: &Operation,
+        settings: &OperationSettings,
+        started: Instant,
+    ) -> Result<Response> {
+        let consistency = || self.consistency(operation, settings);
+        match OperationSpan::start(operation, &self.identity, consistency) {
+            None => self.discover_and_execute(operation, settings, started).await,
+            Some(span) => {
+                let work = self.discover_and_execute(operation, settings, started);
+                Box::pin(span.around(operation, work)).await
+            }
+        }
+    }
+
+    /// Carries out an operation, after the account was discovered.
+    async fn discover_and_execute(
+        &self,
+        operation: &Operation,
+        settings: &OperationSettings,
+        started: Instant,
+    ) -> Result<Response> {
+        if !self.account.peek(AccountState::is_known) {
+            // Before the first request: a mistake of the caller is not a reason to send anything.
+            pipeline::check(operation)?;
+            self.discover_account(settings.timeouts.deadline_from(started)).await?;
+        }
+        pipeline::execute(self, operation, settings, started).await
     }
 
     fn record_metrics(&self, operation: &Operation, result: &Result<Response>) {

@@ -50,11 +50,8 @@ struct Inner {
 
 impl Client {
     /// Creates a client with the default settings.
-    ///
-    /// Unlike [`builder`](Client::builder) it cannot fail: invalid proxy variables of the environment are logged and
-    /// ignored.
     pub fn new() -> Self {
-        ClientBuilder::new().build_ignoring_invalid_proxies()
+        ClientBuilder::new().assemble()
     }
 
     /// Creates a builder, which configures a client.
@@ -144,8 +141,10 @@ impl Client {
         let span = tracing::debug_span!(
             target: TRACING_TARGET,
             "http.request",
+            otel.kind = "client",
             http.request.method = %request.method(),
-            server.address = %host.origin(),
+            server.address = host.origin().host_name(),
+            server.port = host.origin().port(),
             http.response.status_code = field::Empty,
             connection.id = field::Empty,
             connection.reused = field::Empty,

@@ -1,7 +1,7 @@
 //! The connections of each host: acquires one for a request, idle, shared or new.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::call::{Call, StepError, TRACING_TARGET};
 use crate::clock;
 use crate::connect::{Connector, NewConnection};
 use crate::connection::http1::{self, Http1};
-use crate::connection::http2::pool::{Acquire, Grant, Http2Pool};
+use crate::connection::http2::pool::{Acquire, ConnectPermit, Grant, Http2Pool};
 use crate::connection::http2::{Http2, StreamPermit};
 use crate::deadline::{self, DeadlineElapsed};
 use crate::endpoint::Endpoint;
@@ -20,11 +20,9 @@ use crate::error::ErrorKind;
 use crate::origin::{Origin, OriginKey, Scheme};
 use crate::pool::{ConnectionPool, HostPool, Lease, PoolConfig};
 use crate::settings::Settings;
+use crate::stream::age_limit;
 use crate::sync::ignore_poison;
 use crate::trace::{Protocol, Reuse, Step};
-
-/// Above this number, hosts that no request uses are removed.
-const HOSTS_MAX: usize = 1024;
 
 /// One host: its connections, and the protocol it negotiated.
 #[derive(Debug)]
@@ -36,6 +34,8 @@ pub(crate) struct Host {
     http2: Arc<Http2Pool>,
     /// The protocol that ALPN chose last.
     negotiated: AtomicU8,
+    /// The number of the request that used the host last, by which the host that was not used for longest is found.
+    last_use: AtomicU64,
 }
 
 /// A connection that one request may use.
@@ -82,6 +82,7 @@ impl Host {
             http1,
             http2: Http2Pool::new(http2_connections_max),
             negotiated: AtomicU8::new(NEGOTIATED_NOTHING),
+            last_use: AtomicU64::new(0),
         })
     }
 
@@ -106,7 +107,8 @@ impl Host {
         let protocol = call.protocol().or(settings.protocol);
         let deadline = deadline::earlier(call.deadline(), deadline::after(now, settings.connect_timeout));
         let mut acquisition = Acquisition { host: self, connector, settings, protocol, deadline };
-        // Only `UseHttp1` leads to another round, which comes once per connection that negotiated HTTP/1.1.
+        // Another round follows when another connection changed what the host speaks: to HTTP/1.1 (`UseHttp1`), or to
+        // HTTP/2 with no room for the connection that found out. Each of them has a deadline.
         loop {
             // Acquire and Release pair up so that a waiter that is sent to HTTP/1.1 sees what was negotiated.
             let negotiated = self.negotiated.load(Ordering::Acquire);
@@ -115,17 +117,20 @@ impl Host {
                     if !skip_idle && let Some(lease) = http1::checkout(&self.http1, now) {
                         return Ok(AcquiredConnection::Http1(lease));
                     }
-                    return acquisition.connect(call).await;
+                    if let Some(acquired) = acquisition.connect(call, None).await? {
+                        return Ok(acquired);
+                    }
                 }
                 ConnectionKind::Multiplexed => match acquisition.acquire_stream().await? {
                     Grant::Stream(permit) => return Ok(AcquiredConnection::Http2(permit)),
                     Grant::Connect(permit) => {
-                        let acquired = acquisition.connect(call).await?;
-                        if let AcquiredConnection::Http1(_) = acquired {
+                        let acquired = acquisition.connect(call, Some(permit)).await?;
+                        if let Some(AcquiredConnection::Http1(_)) = acquired {
                             self.http2.send_waiters_to_http1();
                         }
-                        drop(permit);
-                        return Ok(acquired);
+                        if let Some(acquired) = acquired {
+                            return Ok(acquired);
+                        }
                     }
                     Grant::UseHttp1 => {}
                 },
@@ -155,24 +160,40 @@ impl Acquisition<'_> {
         }
     }
 
-    /// Opens a connection before the deadline.
-    async fn connect(&mut self, call: &mut Call) -> Result<AcquiredConnection, StepError> {
+    /// Opens a connection before the deadline. `None` if it speaks HTTP/2, and the host has enough of those.
+    async fn connect(
+        &mut self,
+        call: &mut Call,
+        permit: Option<ConnectPermit>,
+    ) -> Result<Option<AcquiredConnection>, StepError> {
         let mut step = Step::Connect;
         let origin = self.host.origin();
-        let span = tracing::debug_span!(target: TRACING_TARGET, "http.connect", server.address = %origin);
+        let span = tracing::debug_span!(
+            target: TRACING_TARGET,
+            "http.connect",
+            server.address = origin.host_name(),
+            server.port = origin.port(),
+        );
         // Boxed, because it is rare and large: the future of a call on a warm connection stays small.
-        let connecting = Box::pin(self.open(call, &mut step).instrument(span));
+        let connecting = Box::pin(self.open(call, permit, &mut step).instrument(span));
         match deadline::timeout_at(self.deadline, connecting).await {
             Ok(acquired) => acquired,
             Err(DeadlineElapsed) => Err(StepError::timed_out(step)),
         }
     }
 
-    async fn open(&self, call: &mut Call, step: &mut Step) -> Result<AcquiredConnection, StepError> {
+    async fn open(
+        &self,
+        call: &mut Call,
+        permit: Option<ConnectPermit>,
+        step: &mut Step,
+    ) -> Result<Option<AcquiredConnection>, StepError> {
         let Acquisition { host, connector, settings, protocol, .. } = *self;
         let endpoint = Arc::clone(&host.endpoint);
         let connection = connector.connect(host.origin(), protocol, call, step).await?;
-        let NewConnection { stream, info, protocol: negotiated } = connection;
+        let NewConnection { stream, mut info, protocol: negotiated } = connection;
+        let age_max = settings.connection_age_max.map(|age| age_limit(age, fastrand::f64()));
+        info.retire_at = deadline::after(clock::now(), age_max);
         if protocol.is_none() {
             let stored = match negotiated {
                 Protocol::Http1 => NEGOTIATED_HTTP1,
@@ -185,13 +206,15 @@ impl Acquisition<'_> {
                 let http1 = Http1::handshake(stream, info, endpoint, settings).await.map_err(|error| {
                     StepError::new(ErrorKind::Unreachable, Step::Connect).with_source(error)
                 })?;
-                Ok(AcquiredConnection::Http1(host.http1.lease(http1, clock::now())))
+                Ok(Some(AcquiredConnection::Http1(host.http1.lease(http1, clock::now()))))
             }
             Protocol::Http2 => {
+                // The host spoke HTTP/1.1 until now, so this request did not ask for the permit.
+                let Some(_permit) = permit.or_else(|| host.http2.try_connect()) else { return Ok(None) };
                 let http2 = Http2::handshake(stream, info, endpoint, settings, &host.http2).await?;
                 let permit = http2.try_acquire(Reuse::New);
                 host.http2.add(http2);
-                permit.map(AcquiredConnection::Http2).ok_or_else(|| {
+                permit.map(|permit| Some(AcquiredConnection::Http2(permit))).ok_or_else(|| {
                     StepError::new(ErrorKind::Closed, Step::Connect)
                         .with_source("the peer closed a new connection at once")
                 })
@@ -205,13 +228,20 @@ impl Acquisition<'_> {
 pub(crate) struct Hosts {
     pool: ConnectionPool<Box<Http1>>,
     by_origin: RwLock<HashMap<Origin, Arc<Host>>>,
+    /// The number of lookups so far.
+    uses: AtomicU64,
     /// The limit of HTTP/2 connections per host.
     http2_connections_max: usize,
 }
 
 impl Hosts {
     pub(crate) fn new(config: PoolConfig, http2_connections_max: usize) -> Self {
-        Hosts { pool: ConnectionPool::new(config), by_origin: RwLock::default(), http2_connections_max }
+        Hosts {
+            pool: ConnectionPool::new(config),
+            by_origin: RwLock::default(),
+            uses: AtomicU64::new(0),
+            http2_connections_max,
+        }
     }
 
     /// The pool of idle HTTP/1.1 connections of all hosts.
@@ -228,27 +258,39 @@ impl Hosts {
     /// Finds or adds the host of an origin. Allocates only if it is new.
     pub(crate) fn get(&self, origin: &(dyn OriginKey + '_)) -> Result<Arc<Host>, InvalidUri> {
         let by_origin = ignore_poison(self.by_origin.read());
-        if let Some(host) = by_origin.get(origin) {
-            return Ok(Arc::clone(host));
-        }
+        let found = by_origin.get(origin).cloned();
         drop(by_origin);
-        self.insert(origin)
+        let host = match found {
+            Some(host) => host,
+            None => self.insert(origin)?,
+        };
+        // Relaxed: the numbers only order the uses, and two at the same time have no order.
+        host.last_use.store(self.uses.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        Ok(host)
     }
 
     fn insert(&self, origin: &(dyn OriginKey + '_)) -> Result<Arc<Host>, InvalidUri> {
+        // First, so that the pool finds the removed host unused, and closes its connections too.
+        drop(self.remove_unused_above(self.pool.config().max_hosts() - 1));
         let origin = origin.parts().to_owned();
         let host = Host::new(origin.clone(), self.pool.host(&origin), self.http2_connections_max)?;
-        let removed: Vec<_>;
         let mut by_origin = ignore_poison(self.by_origin.write());
-        removed = match by_origin.len() < HOSTS_MAX {
-            true => Vec::new(),
-            false => by_origin.extract_if(|_, host| Arc::strong_count(host) == 1).collect(),
-        };
         // Another thread may have added it since `get` looked.
-        let host = Arc::clone(by_origin.entry(origin).or_insert_with(|| Arc::new(host)));
-        drop(by_origin);
-        // Closes their connections, which must not happen under the lock.
-        drop(removed);
-        Ok(host)
+        Ok(Arc::clone(by_origin.entry(origin).or_insert_with(|| Arc::new(host))))
+    }
+
+    /// Removes the hosts that no request uses, those that were not used for longest first, until at most `max` are
+    /// left. The caller drops them, because that closes connections, which must not happen under the lock.
+    fn remove_unused_above(&self, max: usize) -> Vec<Arc<Host>> {
+        let mut removed = Vec::new();
+        let mut by_origin = ignore_poison(self.by_origin.write());
+        // Each round removes a host, or ends.
+        while by_origin.len() > max {
+            let unused = by_origin.iter().filter(|(_, host)| Arc::strong_count(host) == 1);
+            let oldest = unused.min_by_key(|(_, host)| host.last_use.load(Ordering::Relaxed));
+            let Some(oldest) = oldest.map(|(origin, _)| origin.clone()) else { break };
+            removed.extend(by_origin.remove(&oldest));
+        }
+        removed
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Settings {
     pub(crate) call_timeout: Option<Duration>,
     /// The only protocol to use; with `None` ALPN decides, and plain HTTP is HTTP/1.1.
     pub(crate) protocol: Option<Protocol>,
+    /// For how long a connection takes requests; without a limit if `None`.
+    pub(crate) connection_age_max: Option<Duration>,
     pub(crate) header_count_max: usize,
     pub(crate) header_bytes_max: usize,
     pub(crate) http2: Http2Settings,
@@ -27,8 +29,8 @@ pub(crate) struct Settings {
 pub(crate) struct Http2Settings {
     /// The highest number of HTTP/2 connections per host.
     pub(crate) connections_max: usize,
-    /// A peer that sent nothing for this long is pinged.
-    pub(crate) keepalive_interval: Duration,
+    /// A peer that sent nothing for this long is pinged; none is if this is `None`.
+    pub(crate) keepalive_interval: Option<Duration>,
     /// How long the peer may take to acknowledge a ping.
     pub(crate) keepalive_timeout: Duration,
     /// A connection without streams is closed after this time.
@@ -48,6 +50,7 @@ impl Default for Settings {
             read_timeout: Some(Duration::from_secs(60)),
             call_timeout: Some(Duration::from_secs(300)),
             protocol: None,
+            connection_age_max: Some(Duration::from_secs(600)),
             header_count_max: 100,
             header_bytes_max: 64 * 1024,
             http2: Http2Settings::default(),
@@ -59,7 +62,7 @@ impl Default for Http2Settings {
     fn default() -> Self {
         Http2Settings {
             connections_max: 1,
-            keepalive_interval: Duration::from_secs(30),
+            keepalive_interval: Some(Duration::from_secs(30)),
             keepalive_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(300),
             stream_window: 2 * 1024 * 1024,

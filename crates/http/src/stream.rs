@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+#[cfg(feature = "__tls")]
 use tokio_rustls::client::TlsStream;
 
 use crate::clock;
@@ -25,6 +26,14 @@ pub(crate) struct ConnectionInfo {
     id: ConnectionId,
     local: Option<SocketAddr>,
     remote: Option<SocketAddr>,
+    /// When the connection takes no more requests; never if `None`.
+    pub(crate) retire_at: Option<Instant>,
+}
+
+/// The time for which a connection is used: `max_age`, or up to a fifth less, so that connections that were opened
+/// together are not replaced together. `random` is between 0 and 1.
+pub(crate) fn age_limit(max_age: Duration, random: f64) -> Duration {
+    max_age - max_age.mul_f64(random.clamp(0.0, 1.0) / 5.0)
 }
 
 impl ConnectionInfo {
@@ -39,7 +48,13 @@ impl ConnectionInfo {
             // An address that the system does not return is missing from the trace; nothing else needs it.
             local: socket.tcp().local_addr().ok(),
             remote: socket.tcp().peer_addr().ok(),
+            retire_at: None,
         }
+    }
+
+    /// Whether the connection takes no more requests at `now` because of its age.
+    pub(crate) fn is_retired(&self, now: Instant) -> bool {
+        self.retire_at.is_some_and(|retire_at| retire_at <= now)
     }
 
     /// Writes the connection into the trace of a request that is sent over it.
@@ -73,6 +88,10 @@ pub(crate) struct IoCounters {
     /// HTTP/1.1 only: one more than the number of flushes that complete the current request, or 0 while its end
     /// has not been written.
     request_end: AtomicU64,
+    /// Whether a write to the socket is in progress. SeqCst, with `writes_stopped`: see [`stop_writes`](Self::stop_writes).
+    writing: AtomicBool,
+    /// Whether the socket accepts no more bytes.
+    writes_stopped: AtomicBool,
 }
 
 impl IoCounters {
@@ -86,6 +105,8 @@ impl IoCounters {
             flushed_after: AtomicU64::new(0),
             probe: AtomicBool::new(false),
             request_end: AtomicU64::new(0),
+            writing: AtomicBool::new(false),
+            writes_stopped: AtomicBool::new(false),
         }
     }
 
@@ -118,6 +139,30 @@ impl IoCounters {
     /// The number of completed flushes.
     pub(crate) fn flushes(&self) -> u64 {
         self.flushes.load(Ordering::Acquire)
+    }
+
+    /// Makes every later write to the socket fail, and returns whether none is in progress: then the number of
+    /// written bytes is final. For connections that are lost anyway.
+    ///
+    /// A write first says that it is in progress and then looks whether writes are stopped; this does the two in the
+    /// opposite order. In one total order (SeqCst) at least one of them sees the other.
+    pub(crate) fn stop_writes(&self) -> bool {
+        self.writes_stopped.store(true, Ordering::SeqCst);
+        !self.writing.load(Ordering::SeqCst)
+    }
+
+    /// Runs one write to the socket and counts its bytes, unless writes are stopped.
+    fn write(&self, write: impl FnOnce() -> Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        self.writing.store(true, Ordering::SeqCst);
+        let written = match self.writes_stopped.load(Ordering::SeqCst) {
+            true => Poll::Ready(Err(io::Error::new(io::ErrorKind::BrokenPipe, "the connection was lost"))),
+            false => write(),
+        };
+        if let Poll::Ready(Ok(bytes)) = written {
+            self.written.fetch_add(bytes as u64, Ordering::Release);
+        }
+        self.writing.store(false, Ordering::SeqCst);
+        written
     }
 
     /// Marks the start of a request on a connection that sends one request at a time.
@@ -227,20 +272,18 @@ impl AsyncRead for Socket {
 }
 
 impl AsyncWrite for Socket {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.tcp).poll_write(cx, buf))?;
-        self.io.written.fetch_add(written as u64, Ordering::Release);
-        Poll::Ready(Ok(written))
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let Socket { tcp, io } = self.get_mut();
+        io.write(|| Pin::new(tcp).poll_write(cx, buf))
     }
 
     fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.tcp).poll_write_vectored(cx, bufs))?;
-        self.io.written.fetch_add(written as u64, Ordering::Release);
-        Poll::Ready(Ok(written))
+        let Socket { tcp, io } = self.get_mut();
+        io.write(|| Pin::new(tcp).poll_write_vectored(cx, bufs))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -258,74 +301,114 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// A socket, with TLS or without.
+/// What a connection to a host runs on: a socket, or a tunnel through a proxy that is reached over TLS.
+#[derive(Debug)]
+pub(crate) enum BaseStream {
+    Tcp(Socket),
+    #[cfg(feature = "__tls")]
+    TlsToProxy(Box<TlsStream<Socket>>),
+}
+
+/// A connection to a host, with TLS or without.
 #[derive(Debug)]
 pub(crate) enum Stream {
-    Plain(Socket),
-    Tls(Box<TlsStream<Socket>>),
+    Plain(BaseStream),
+    #[cfg(feature = "__tls")]
+    Tls(Box<TlsStream<BaseStream>>),
+}
+
+impl BaseStream {
+    fn io(&self) -> &Arc<IoCounters> {
+        match self {
+            BaseStream::Tcp(socket) => socket.io(),
+            #[cfg(feature = "__tls")]
+            BaseStream::TlsToProxy(tls) => tls.get_ref().0.io(),
+        }
+    }
 }
 
 impl Stream {
     pub(crate) fn io(&self) -> &Arc<IoCounters> {
         match self {
-            Stream::Plain(socket) => socket.io(),
+            Stream::Plain(base) => base.io(),
+            #[cfg(feature = "__tls")]
             Stream::Tls(tls) => tls.get_ref().0.io(),
         }
     }
 }
 
-impl AsyncRead for Stream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(socket) => Pin::new(socket).poll_read(cx, buf),
-            Stream::Tls(tls) => Pin::new(tls).poll_read(cx, buf),
+/// Reads and writes through whichever of its two cases a stream is.
+macro_rules! delegate_io {
+    ($stream:ty, $plain:path, $tls:path) => {
+        impl AsyncRead for $stream {
+            fn poll_read(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buf: &mut ReadBuf<'_>,
+            ) -> Poll<io::Result<()>> {
+                match self.get_mut() {
+                    $plain(plain) => Pin::new(plain).poll_read(cx, buf),
+                    #[cfg(feature = "__tls")]
+                    $tls(tls) => Pin::new(tls).poll_read(cx, buf),
+                }
+            }
         }
-    }
+
+        impl AsyncWrite for $stream {
+            fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+                match self.get_mut() {
+                    $plain(plain) => Pin::new(plain).poll_write(cx, buf),
+                    #[cfg(feature = "__tls")]
+                    $tls(tls) => Pin::new(tls).poll_write(cx, buf),
+                }
+            }
+
+            fn poll_write_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bufs: &[io::IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                match self.get_mut() {
+                    $plain(plain) => Pin::new(plain).poll_write_vectored(cx, bufs),
+                    #[cfg(feature = "__tls")]
+                    $tls(tls) => Pin::new(tls).poll_write_vectored(cx, bufs),
+                }
+            }
+
+            fn is_write_vectored(&self) -> bool {
+                match self {
+                    $plain(plain) => plain.is_write_vectored(),
+                    #[cfg(feature = "__tls")]
+                    $tls(tls) => tls.is_write_vectored(),
+                }
+            }
+
+            fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                match self.get_mut() {
+                    $plain(plain) => Pin::new(plain).poll_flush(cx),
+                    #[cfg(feature = "__tls")]
+                    $tls(tls) => Pin::new(tls).poll_flush(cx),
+                }
+            }
+
+            fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                match self.get_mut() {
+                    $plain(plain) => Pin::new(plain).poll_shutdown(cx),
+                    #[cfg(feature = "__tls")]
+                    $tls(tls) => Pin::new(tls).poll_shutdown(cx),
+                }
+            }
+        }
+    };
 }
 
-impl AsyncWrite for Stream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Stream::Plain(socket) => Pin::new(socket).poll_write(cx, buf),
-            Stream::Tls(tls) => Pin::new(tls).poll_write(cx, buf),
-        }
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Stream::Plain(socket) => Pin::new(socket).poll_write_vectored(cx, bufs),
-            Stream::Tls(tls) => Pin::new(tls).poll_write_vectored(cx, bufs),
-        }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            Stream::Plain(socket) => socket.is_write_vectored(),
-            Stream::Tls(tls) => tls.is_write_vectored(),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(socket) => Pin::new(socket).poll_flush(cx),
-            Stream::Tls(tls) => Pin::new(tls).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
-            Stream::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
-        }
-    }
-}
+delegate_io!(BaseStream, BaseStream::Tcp, BaseStream::TlsToProxy);
+delegate_io!(Stream, Stream::Plain, Stream::Tls);
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt;
+
     use super::*;
 
     #[test]
@@ -349,5 +432,38 @@ mod tests {
         assert_eq!(progress.sent(&io), Sent::MaybeSent, "the end may still be in a buffer");
         io.flushes.fetch_add(1, Ordering::Release);
         assert_eq!(progress.sent(&io), Sent::Sent);
+    }
+
+    #[tokio::test]
+    async fn after_writes_are_stopped_the_socket_accepts_no_byte() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+        let tcp = TcpStream::connect(listener.local_addr().expect("it is bound")).await.expect("it listens");
+        let mut socket = Socket::new(tcp);
+        socket.write_all(b"before").await.expect("it is open");
+        assert!(socket.io().stop_writes(), "no write is in progress");
+        let error = socket.write_all(b"after").await.expect_err("writes are stopped");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(socket.io().written(), 6);
+    }
+
+    #[test]
+    fn the_number_of_bytes_is_not_final_while_a_write_is_in_progress() {
+        let io = IoCounters::new(clock::now());
+        let written = io.write(|| {
+            assert!(!io.stop_writes(), "this write may still be counted");
+            Poll::Ready(Ok(3))
+        });
+        assert!(matches!(written, Poll::Ready(Ok(3))));
+        assert!(io.stop_writes());
+        assert_eq!(io.written(), 3);
+    }
+
+    #[test]
+    fn a_connection_is_used_for_its_age_or_up_to_a_fifth_less() {
+        let limit = |random| age_limit(Duration::from_secs(100), random);
+        assert_eq!(limit(0.0), Duration::from_secs(100));
+        assert_eq!(limit(0.5), Duration::from_secs(90));
+        assert_eq!(limit(1.0), Duration::from_secs(80));
+        assert_eq!(age_limit(Duration::MAX, 0.0), Duration::MAX);
     }
 }

@@ -21,6 +21,13 @@ struct ScenarioFile {
     #[serde(default)]
     about: String,
     writes: Option<Vec<WriteRegions>>,
+    #[serde(default)]
+    hedging: Vec<bool>,
+    #[serde(default)]
+    deadlines: Vec<HumanDuration>,
+    attempt_timeout: Option<HumanDuration>,
+    #[serde(default)]
+    first_runtime_ends: bool,
     regions: Option<Vec<String>>,
     partitions: Option<u32>,
     lag: Option<DurationRange>,
@@ -100,6 +107,10 @@ pub(super) fn read(name: &str, text: &str) -> Result<Scenario, InvalidScenario> 
         name: file.name.unwrap_or_else(|| name.to_owned()),
         about: file.about,
         writes: file.writes.unwrap_or_else(|| vec![WriteRegions::One]),
+        hedging: file.hedging,
+        deadlines: file.deadlines.into_iter().map(|deadline| deadline.0).collect(),
+        attempt_timeout: file.attempt_timeout.map(|timeout| timeout.0),
+        first_runtime_ends: file.first_runtime_ends,
         partitions: file.partitions.unwrap_or(PARTITIONS_DEFAULT),
         lag: file.lag,
         workload: file.load,

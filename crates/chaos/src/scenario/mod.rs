@@ -3,18 +3,20 @@
 //! Input: TOML. Output: a [`Scenario`] that was checked, or an error that says what is wrong and where. What a fault does
 //! is its [`FaultKind`], mostly [rules](FaultRule) in the form that the account and the driver take. Times and regions that the file leaves open are chosen later, by the seed (`schedule`).
 
+mod expectation;
 mod file;
+mod variant;
 
-use std::fmt;
 use std::time::Duration;
 
-use emulator::clock::HumanDuration;
 use faults::FaultRule;
-use serde::{Deserialize, Serialize};
 
 use crate::duration::DurationRange;
 use crate::invalid_scenario::InvalidScenario;
 use crate::workload::Workload;
+
+pub use expectation::{Expectation, FailureExpectation};
+pub use variant::{Variant, WriteRegions};
 
 /// The account, the workload and the faults of a chaos run.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +28,14 @@ pub struct Scenario {
     pub about: String,
     /// The kinds of account that the scenario runs on, one after the other.
     pub writes: Vec<WriteRegions>,
+    /// Whether the client hedges, one run for each value; it does if the list is empty.
+    pub hedging: Vec<bool>,
+    /// The deadlines of operations, one run for each; that of the workload if the list is empty.
+    pub deadlines: Vec<Duration>,
+    /// How long one attempt of the client may take; the driver's default if it is missing.
+    pub attempt_timeout: Option<Duration>,
+    /// Whether the first operations of the client run on a runtime of their own, which ends before the workload begins.
+    pub first_runtime_ends: bool,
     /// The regions of the account; the first one accepts writes, and the client prefers them in this order.
     pub regions: Vec<String>,
     /// The number of physical partitions at the start.
@@ -38,25 +48,6 @@ pub struct Scenario {
     pub calm: Duration,
     /// The faults, in the order of the file.
     pub faults: Vec<Fault>,
-}
-
-/// Which regions of an account accept writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum WriteRegions {
-    /// Only the first region does.
-    One,
-    /// Every region of the account does.
-    All,
-}
-
-impl fmt::Display for WriteRegions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            WriteRegions::One => "one region writes",
-            WriteRegions::All => "all regions write",
-        })
-    }
 }
 
 /// A fault that begins and ends.
@@ -133,35 +124,11 @@ pub enum RegionSelector {
     All,
 }
 
-/// What must hold during a fault.
-#[derive(Clone, Debug, PartialEq, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Expectation {
-    /// Whether reads may fail. Default: they may not.
-    pub reads: FailureExpectation,
-    /// Whether writes may fail. Default: they may.
-    pub writes: Option<FailureExpectation>,
-    /// Reads recover within this time after the beginning of the fault.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reads_within: Option<HumanDuration>,
-    /// Writes recover within this time after the beginning of the fault.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub writes_within: Option<HumanDuration>,
-}
-
-/// Whether operations may fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FailureExpectation {
-    /// All operations must succeed.
-    #[default]
-    Succeed,
-    /// Operations may fail during the fault.
-    MayFail,
-}
-
 const PARTITIONS_MAX: u32 = 100;
 const FAULTS_MAX: usize = 64;
+/// The regions that an operation used are the bits of one number.
+const REGIONS_MAX: usize = 64;
+const VARIANTS_MAX: usize = 32;
 const BYTES_MAX: usize = 1024 * 1024;
 
 impl Scenario {
@@ -175,6 +142,11 @@ impl Scenario {
         Ok(scenario)
     }
 
+    /// The variants of the scenario: every kind of account with every setting of the client.
+    pub fn variants(&self) -> Vec<Variant> {
+        variant::combinations(&self.writes, &self.hedging, &self.deadlines)
+    }
+
     fn check(&self) -> Result<(), InvalidScenario> {
         let bad = |text: &str| Err(InvalidScenario::new(text));
         if self.faults.is_empty() {
@@ -186,9 +158,21 @@ impl Scenario {
         if self.regions.is_empty() {
             return bad("an account has at least one region");
         }
+        if self.regions.len() > REGIONS_MAX {
+            return Err(InvalidScenario::new(format!("an account has at most {REGIONS_MAX} regions")));
+        }
         if self.writes.is_empty() {
             return bad("writes is a list of 'one', 'all' or both");
         }
+        if self.deadlines.iter().chain(&self.attempt_timeout).any(Duration::is_zero) {
+            return bad("a deadline or attempt-timeout is zero; set a longer one");
+        }
+        if self.variants().len() > VARIANTS_MAX {
+            return Err(InvalidScenario::new(format!(
+                "a scenario has at most {VARIANTS_MAX} variants; shorten writes, hedging or deadlines"
+            )));
+        }
+        self.faults.iter().try_for_each(|fault| fault.expect.check(fault.duration))?;
         if !(1..=PARTITIONS_MAX).contains(&self.partitions) {
             return Err(InvalidScenario::new(format!(
                 "partitions is {}; expected 1 to {PARTITIONS_MAX}",
@@ -218,11 +202,13 @@ mod tests {
     fn missing_properties_have_defaults() {
         let scenario = Scenario::read("mine", FAULT).expect("valid");
         assert_eq!((scenario.name.as_str(), scenario.regions.len(), scenario.partitions), ("mine", 3, 4));
+        let scenario_variants = scenario.variants();
         assert_eq!((scenario.writes, scenario.workload), (vec![WriteRegions::One], Workload::default()));
         let fault = &scenario.faults[0];
         assert_eq!((fault.kind.name(), &fault.region), ("drain", &RegionSelector::Any));
         assert_eq!(fault.duration.to_string(), "1s..3s");
         assert_eq!(fault.expect, Expectation::default());
+        assert_eq!(scenario_variants, [Variant::from(WriteRegions::One)]);
     }
 
     /// The kind of the only fault of a scenario.
@@ -308,6 +294,10 @@ mod tests {
             (format!("writes = []\n{FAULT}"), "writes"),
             (format!("regions = []\n{FAULT}"), "region"),
             (format!("partitions = 0\n{FAULT}"), "partitions"),
+            (format!("deadlines = ['0s']\n{FAULT}"), "zero"),
+            (format!("hedging = {:?}\n{FAULT}", [true; 33]), "variants"),
+            (format!("{FAULT}expect = {{ left-within = '1s' }}"), "make 'for' longer"),
+            (format!("{FAULT}expect = {{ left-within = '1ms', reads-stay = true }}"), "contradict"),
             (format!("[load]\nworkers = 0\n{FAULT}"), "workers"),
             (format!("[load]\ndeadline = 'soon'\n{FAULT}"), "soon"),
             (fault("kind = 'flood'"), "there are down"),

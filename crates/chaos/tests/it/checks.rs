@@ -1,5 +1,7 @@
 //! Violations are detected: an account that violates a guarantee makes the run fail.
 
+use std::time::Duration;
+
 use emulator::{Emulator, EmulatorConfig, RunningEmulator};
 use perihelion_chaos::guarantee::Guarantee;
 use perihelion_chaos::scenario::WriteRegions;
@@ -70,6 +72,36 @@ async fn a_read_that_fails_is_detected() {
     let report = execute(&schedule).await;
     assert_eq!(violated(&report), [Guarantee::ReadsSucceed], "{report:#?}");
     assert_eq!(report.all_reads.failures.keys().copied().collect::<Vec<_>>(), ["not_found"]);
+}
+
+/// The report of a scenario with one fault that expects this, and no load but reads.
+async fn reads_under(fault: &str, expect: &str) -> Report {
+    let text = format!(
+        "calm = '100ms'\n[load]\nworkers = 4\nrate = 40\nupsert = 0\ncreate = 0\n\
+         deadline = '10s'\ntolerance = '5s'\n\
+         [[fault]]\nat = '200ms'\nfor = '700ms'\n{fault}\nexpect = {{ {expect} }}"
+    );
+    let scenario = Scenario::read("regions", &text).expect("valid");
+    execute(&Schedule::new(&scenario, WriteRegions::One, 1, RunOptions::default())).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_region_that_is_not_left_or_not_found_is_detected() {
+    let delay = |region: &str| format!("kind = 'slow'\nby = '1ms'\nregion = '{region}'");
+    // A region that responds is not left, and one that is not preferred is not used without need.
+    let (west, east) = (delay("West US"), delay("East US"));
+    let (left, found, stay, fine) = tokio::join!(
+        reads_under(&west, "left-within = '100ms', median-tolerance = '5s'"),
+        reads_under(&east, "found-within = '500ms'"),
+        reads_under(&east, "reads-stay = true"),
+        reads_under(&west, "reads-stay = true, found-within = '30s'"),
+    );
+    assert_eq!(violated(&left), [Guarantee::RegionIsLeft], "{left:#?}");
+    assert_eq!(violated(&found), [Guarantee::RegionIsFound], "{found:#?}");
+    assert!(found.faults[0].observed >= Duration::from_millis(500), "the run waited for the region");
+    assert_eq!(violated(&stay), [Guarantee::ReadsStay], "{stay:#?}");
+    assert!(fine.all_hold(), "{fine:#?}");
+    assert!(fine.lasted < Duration::from_secs(15), "the run ended when the region was found");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,13 +1,17 @@
-//! Each built-in scenario, faster and with less load, on every kind of account that it supports.
+//! Each built-in scenario, faster and with less load, in all of its variants.
 
 use std::time::Duration;
 
+use emulator::clock::HumanDuration;
 use perihelion_chaos::report::FaultImpact;
 use perihelion_chaos::schedule::RunOptions;
+use perihelion_chaos::workload::Workload;
 use perihelion_chaos::{Report, Schedule, TargetAccount, built_in, run};
 
 /// The factor of all times.
 const SCALE: f64 = 0.4;
+/// The factor where a region must be left: within 3 s, which is not scaled.
+const LEFT_SCALE: f64 = 0.6;
 const SEED: u64 = 1;
 
 /// Executes a schedule on a new account.
@@ -18,25 +22,35 @@ pub(crate) async fn execute(schedule: &Schedule) -> Report {
     report
 }
 
-/// Runs a scenario on all its kinds of account at once; every guarantee must hold on each.
+/// Runs all variants of a scenario at once; every guarantee must hold in each.
 async fn survives(name: &str) -> Vec<Report> {
     let mut scenario = built_in::find(name).expect("a built-in scenario");
     // A load for a machine with two busy cores and a build without optimisation.
-    scenario.workload.workers = 8;
-    scenario.workload.rate = 50;
-    scenario.workload.deadline = Duration::from_secs(15);
-    scenario.workload.tolerance = Duration::from_secs(2);
-    for fault in &mut scenario.faults {
-        // Recovery times are only meaningful on an idle machine.
-        (fault.expect.reads_within, fault.expect.writes_within) = (None, None);
+    let variants = scenario.variants();
+    let workload = &mut scenario.workload;
+    if workload.workers == Workload::default().workers {
+        (workload.workers, workload.readers) = (8, workload.readers / 2);
     }
-    let options = RunOptions { time_scale: SCALE, duration: None };
-    let schedules = scenario.writes.iter().map(|writes| Schedule::new(&scenario, *writes, SEED, options));
+    workload.rate = workload.rate.min(if variants.len() > 2 { 25 } else { 50 });
+    workload.deadline = Duration::from_secs(15);
+    workload.tolerance = Duration::from_secs(2);
+    let mut scale = SCALE;
+    for fault in &mut scenario.faults {
+        // Recovery times and latencies are only meaningful on an idle machine. Which regions are used is not a
+        // matter of speed, and is checked.
+        (fault.expect.reads_within, fault.expect.writes_within) = (None, None);
+        fault.expect.median_tolerance = Some(HumanDuration(Duration::from_secs(5)));
+        if fault.expect.left_within.or(fault.expect.writes_left_within).is_some() {
+            scale = LEFT_SCALE * (8.0 / fault.duration.from.as_secs_f64());
+        }
+    }
+    let options = RunOptions { time_scale: scale, duration: None };
+    let schedules = variants.into_iter().map(|variant| Schedule::new(&scenario, variant, SEED, options));
     let schedules: Vec<Schedule> = schedules.collect();
     let reports = futures::future::join_all(schedules.iter().map(execute)).await;
     for report in &reports {
         let violated: Vec<_> = report.guarantees.iter().filter(|result| result.violations > 0).collect();
-        assert!(violated.is_empty(), "{name}, {}: {violated:#?}", report.writes);
+        assert!(violated.is_empty(), "{name}, {}: {violated:#?} {:#?}", report.variant, report.faults);
         assert!(report.all_reads.operations > 0 && report.all_writes.operations > 0);
     }
     reports
@@ -55,6 +69,11 @@ fn was_retried(impact: &FaultImpact) -> bool {
 /// Whether reads were hedged or slow.
 fn was_slow(impact: &FaultImpact) -> bool {
     impact.reads.during.hedges > 0 || impact.reads.during.max > Some(Duration::from_millis(200))
+}
+
+/// Whether reads used the region of the fault for a while, then avoided it, and returned after the fault.
+fn was_left_and_found(impact: &FaultImpact) -> bool {
+    impact.reads.left.is_some() && impact.reads.diverted > 0 && impact.reads.found.is_some()
 }
 
 macro_rules! survived {
@@ -76,7 +95,18 @@ survived! {
     a_region_that_drains_is_survived: "drain", was_retried;
     another_region_that_takes_the_writes_is_survived: "failover",
         |impact| impact.writes.during.retries + impact.writes.during.failed() > 0;
-    a_region_that_never_answers_is_survived: "black-hole", was_slow;
+    a_region_that_never_answers_is_survived: "black-hole", was_left_and_found;
+    a_write_region_that_never_answers_is_survived: "silent-writes",
+        |impact| was_left_and_found(impact) && impact.writes.left.is_some() && impact.writes.diverted > 0;
+    a_write_region_that_stops_reading_is_survived: "stalled-peer",
+        |impact| impact.writes.during.max > Some(Duration::from_millis(500));
+    a_runtime_that_ends_is_survived: "runtime-ends", was_left_and_found;
+    a_region_without_writes_is_survived: "no-writes",
+        |impact| impact.writes.during.retries > 0 && impact.writes.diverted > 0;
+    slow_metadata_is_survived: "slow-metadata",
+        |impact| impact.reads.during.max > Some(Duration::from_secs(1));
+    writes_that_are_throttled_and_then_lost_are_survived: "throttled-then-lost",
+        |impact| impact.writes.during.operations > 0;
     a_partition_that_is_bad_in_one_region_is_survived: "bad-partition",
         |impact| impact.reads.during.retries + impact.writes.during.retries + impact.writes.during.failed() > 0;
     a_throttle_storm_is_survived: "throttle-storm", |impact| impact.reads.during.retries > 0;

@@ -10,7 +10,7 @@ Examples:
   curl --cacert perihelion.pem https://localhost:8081/
 
 The certificate is created once and stored in PERI_HOME, by default in the user's data directory. It has to be trusted
-only once.";
+only once. The Rust client (crate `perihelion`) finds it there and trusts it for accounts on this machine.";
 
 /// Print or save the certificate that https clients have to trust
 #[derive(Debug, clap::Args)]

@@ -19,7 +19,7 @@ mod up;
 
 pub(crate) use account::AccountOptions;
 pub(crate) use cert::Cert;
-pub(crate) use chaos::Chaos;
+pub(crate) use chaos::{Chaos, Switch};
 pub(crate) use clock::{Clock, ClockAction};
 pub(crate) use container_path::ContainerPath;
 pub(crate) use control::ControlOptions;

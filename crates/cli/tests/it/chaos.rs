@@ -29,6 +29,32 @@ fn the_same_seed_is_the_same_schedule() {
 }
 
 #[test]
+fn settings_of_the_client_choose_the_variants() {
+    let folder = TestFolder::new();
+    let titles = |arguments: &[&str]| -> Vec<String> {
+        let shown = folder.run(&[&["chaos", "black-hole", "--show"], arguments].concat());
+        let titles = text(&shown.stdout).lines().filter(|line| line.starts_with("black-hole, "));
+        titles.map(|line| line.split(", seed").next().unwrap_or_default().to_owned()).collect()
+    };
+    assert_eq!(titles(&[]).len(), 8);
+    assert_eq!(titles(&[])[0], "black-hole, one region writes, hedging on, deadline 5s");
+    assert_eq!(
+        titles(&["--hedging", "off", "--deadline", "7s"]),
+        [
+            "black-hole, one region writes, hedging off, deadline 7s",
+            "black-hole, all regions write, hedging off, deadline 7s"
+        ]
+    );
+    let longer = folder.run(&["chaos", "black-hole", "--show", "--scale", "15"]);
+    assert!(text(&longer.stdout).contains("151.") || text(&longer.stdout).contains("152."), "{longer:?}");
+    for (arguments, reason) in [(["--scale", "0"], "0.01 to 1000"), (["--deadline", "0s"], "zero")] {
+        let output = folder.run(&[&["chaos", "--show"], &arguments[..]].concat());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(reason), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn the_built_in_scenarios_are_listed() {
     let listed = TestFolder::new().run(&["chaos", "--list"]);
     let listed = text(&listed.stdout);
@@ -56,6 +82,22 @@ fn an_invalid_scenario_is_an_error_with_its_reason() {
 fn a_violated_guarantee_has_an_exit_code_and_says_how_to_repeat_the_run() {
     let folder = TestFolder::new();
     std::fs::write(folder.path().join("violation.toml"), VIOLATION).expect("written");
+    let output = folder.run(&[
+        "chaos",
+        "violation.toml",
+        "--seed",
+        "3",
+        "--json",
+        "--hedging",
+        "off",
+        "--scale",
+        "0.9",
+    ]);
+    assert_eq!(output.status.code(), Some(9), "{}", text(&output.stderr));
+    let again = "peri chaos violation.toml --seed 3 --scale 0.9 --hedging off";
+    assert!(text(&output.stderr).contains(again), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a line of JSON");
+    assert_eq!((&report["hedging"], &report["deadlineMs"]), (&false.into(), &5_000.into()));
     let output = folder.run(&["chaos", "violation.toml", "--seed", "3", "--json"]);
     assert_eq!(output.status.code(), Some(9), "{}", text(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).expect("a line of JSON");

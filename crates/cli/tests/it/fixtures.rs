@@ -69,26 +69,42 @@ fn items_survive_every_format() {
 }
 
 #[test]
-fn an_https_account_is_trusted_if_the_system_trusts_it() {
+fn an_https_account_is_trusted_by_its_user_and_wherever_the_system_trusts_it() {
     let account = three_partitions();
     account.write("one.json", "{\"id\":\"1\",\"pk\":\"a\"}");
     account.expect(0, &["cert", "--out", "ca.pem"]);
     let (endpoint, key) = (&account.up.account()["endpoint"], &account.up.account()["key"]);
     let endpoint = endpoint.as_str().expect("text").replace("http://", "https://");
     let secure = format!("AccountEndpoint={endpoint};AccountKey={};", key.as_str().expect("text"));
-    let import = [&["import", "d/c", "one.json", "--connection-string", &secure][..], &CREATE].concat();
-    let run_trusting = |folder: &TestFolder| {
-        let authority = folder.path().join("ca.pem");
-        account.folder.peri(&import).env("SSL_CERT_FILE", authority).output().expect("the program runs")
+    let file = account.folder.path().join("one.json");
+    let file = file.to_str().expect("text");
+    let import = [&["import", "d/c", file, "--connection-string", &secure][..], &CREATE].concat();
+    let run_in = |folder: &TestFolder, system: Option<&TestFolder>| {
+        let mut command = folder.peri(&import);
+        match system {
+            Some(system) => command.env("SSL_CERT_FILE", system.path().join("ca.pem")),
+            None => command.env_remove("SSL_CERT_FILE"),
+        };
+        command.output().expect("the program runs")
     };
-    let trusted = run_trusting(&account.folder);
-    assert_eq!(trusted.status.code(), Some(0), "{}", text(&trusted.stderr));
-    assert!(text(&trusted.stderr).contains("imported 1 item into d/c"));
     let elsewhere = TestFolder::new();
-    assert!(elsewhere.run(&["cert", "--out", "ca.pem"]).status.success());
-    let wrong_key = run_trusting(&elsewhere);
-    assert_eq!(wrong_key.status.code(), Some(5));
-    assert!(text(&wrong_key.stderr).contains("certificate"), "{}", text(&wrong_key.stderr));
+    for (folder, system) in [(&account.folder, None), (&elsewhere, Some(&account.folder))] {
+        let trusted = run_in(folder, system);
+        assert_eq!(trusted.status.code(), Some(0), "{}", text(&trusted.stderr));
+        assert!(text(&trusted.stderr).contains("imported 1 item into d/c"));
+    }
+    for (prepare, reason) in
+        [(false, "authority.pem does not exist"), (true, "nor is it valid for an authority")]
+    {
+        if prepare {
+            assert!(elsewhere.run(&["cert", "--out", "ca.pem"]).status.success());
+        }
+        let refused = run_in(&elsewhere, None);
+        assert_eq!(refused.status.code(), Some(5));
+        for part in ["certificate", reason, "`peri cert`"] {
+            assert!(text(&refused.stderr).contains(part), "{part}: {}", text(&refused.stderr));
+        }
+    }
 }
 
 #[test]

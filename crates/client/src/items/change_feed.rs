@@ -145,7 +145,8 @@ impl FeedRequest {
         let open = async {
             let mut feed = self.feed.clone();
             if let Some(key) = &self.key {
-                feed = feed.with_range(key_range(key, &self.container, &deadline.options()?).await?);
+                let options = deadline.options()?;
+                feed.range = Some(key_range(key, feed.range.as_ref(), &self.container, &options).await?);
             }
             driver.change_feed(name, feed, &self.options).await
         };

@@ -159,13 +159,18 @@ impl<T: DeserializeOwned> QueryItems<T> {
     /// Plans the query. The result is a [`Stream`](crate::Stream) of pages; the
     /// [continuation](Page::continuation) of a page lets another process go on after it.
     pub async fn pages(self) -> Result<Pages<T>> {
+        self.start(true).await
+    }
+
+    /// Plans the query. Continuations cost time with every page, so a stream of rows does without.
+    async fn start(self, with_continuations: bool) -> Result<Pages<T>> {
         let QueryItems { container, query, key, paging, options, .. } = self;
         let request = QueryRequest { container, body: query.body()?, key, paging, options };
         let pages = Box::pin(request.plan()).await?;
         let continuation = request.paging.continuation.clone();
         // A continuation is not valid for a container that was created again under the same name.
         let may_restart = continuation.is_none();
-        let reader = QueryReader { pages, request: Box::new(request), may_restart };
+        let reader = QueryReader { pages, request: Box::new(request), may_restart, with_continuations };
         Ok(Pages { pages: PageStream::new(reader), continuation, row: PhantomData })
     }
 
@@ -174,7 +179,7 @@ impl<T: DeserializeOwned> QueryItems<T> {
     where
         T: Send,
     {
-        let pages = stream::once(self.pages()).try_flatten();
+        let pages = stream::once(self.start(false)).try_flatten();
         entries(Box::pin(pages.map_ok(|page| page.items)))
     }
 }
@@ -202,7 +207,8 @@ impl QueryRequest {
         let plan = async {
             let mut paging = self.paging.clone();
             if let Some(key) = &self.key {
-                paging = paging.with_range(key_range(key, &self.container, &deadline.options()?).await?);
+                let options = deadline.options()?;
+                paging.range = Some(key_range(key, paging.range.as_ref(), &self.container, &options).await?);
             }
             driver.query(name, self.body.clone(), &paging, &self.options).await
         };
@@ -216,6 +222,8 @@ struct QueryReader {
     request: Box<QueryRequest>,
     /// Whether the query is planned again if the container was deleted and created again: before the first page.
     may_restart: bool,
+    /// Whether pages have their continuation.
+    with_continuations: bool,
 }
 
 impl PageReader for QueryReader {
@@ -233,16 +241,23 @@ impl PageReader for QueryReader {
             page => page?,
         };
         self.may_restart = false;
-        Ok(page.map(|page| (page, self.pages.continuation())))
+        let continuation =
+            |pages: &QueryPages<_>| self.with_continuations.then(|| pages.continuation()).flatten();
+        Ok(page.map(|page| (page, continuation(&self.pages))))
     }
 }
 
-/// The EPK range of a partition key or of a key prefix.
+/// The EPK range of a partition key or of a key prefix. The caller may give a feed range or a key, not both.
 pub(super) async fn key_range(
     key: &PartitionKey,
+    range: Option<&FeedRange>,
     container: &ContainerClient,
     options: &OperationOptions,
 ) -> Result<EpkRange> {
+    if range.is_some() {
+        let message = "a partition key and a feed range are set: leave out the feed range, the key says more";
+        return Err(Error::new(ErrorKind::BadRequest, message).about(container.name().link()));
+    }
     let driver = container.driver();
     let known = driver.container(container.name(), options).await?;
     if let Some(range) = range_by_definition(key, known.partition_key()) {

@@ -86,6 +86,18 @@ impl<R> WriteItem<R> {
         WriteItem(self.0.map_operation(Operation::repeatable))
     }
 
+    /// Runs this [trigger](crate::scripts::Trigger) before the write, in its transaction.
+    pub fn pre_trigger(self, id: &str) -> WriteItem<R> {
+        let id = id.to_owned();
+        WriteItem(self.0.map_operation(|operation| operation.with_header(names::PRE_TRIGGER_INCLUDE, id)))
+    }
+
+    /// Runs this [trigger](crate::scripts::Trigger) after the write, in its transaction.
+    pub fn post_trigger(self, id: &str) -> WriteItem<R> {
+        let id = id.to_owned();
+        WriteItem(self.0.map_operation(|operation| operation.with_header(names::POST_TRIGGER_INCLUDE, id)))
+    }
+
     /// Uses this session token instead of the client's own.
     pub fn session_token(self, token: &str) -> WriteItem<R> {
         WriteItem(self.0.session_token(token))

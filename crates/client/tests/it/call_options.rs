@@ -165,6 +165,9 @@ async fn calls_of_several_requests_have_one_deadline() {
     let missing = account.client.create_database_if_missing("late").timeout(timeout);
     let error = fails(missing.into_future(), timeout).await;
     assert_eq!(error.kind(), ErrorKind::Undecided, "the create was sent: {error}");
+    let change = orders.set_throughput(&Throughput::autoscale(8000)).timeout(4 * timeout);
+    let error = fails(change.into_future(), 4 * timeout).await;
+    assert_eq!(error.kind(), ErrorKind::Undecided, "its kind was changed and its amount not: {error}");
     let page = async {
         let query = orders.query_items::<Value>("SELECT * FROM c").timeout(timeout);
         query.pages().await?.next_page().await
@@ -248,4 +251,7 @@ async fn options_that_cannot_be_obeyed_say_what_to_do() {
     let error = query.stream().try_collect::<Vec<_>>().await.expect_err("use `continuation`");
     assert!(error.to_string().contains("set the continuation"), "{error}");
     read().await.expect("the regions are as they were");
+    read().timeout(Duration::MAX).await.expect("no limit at all");
+    let query = orders.query_items::<Order>("SELECT * FROM c").timeout(Duration::MAX);
+    assert_eq!(query.stream().try_collect::<Vec<_>>().await.expect("rows").len(), 1);
 }

@@ -11,6 +11,12 @@ mod aad;
 #[path = "../../examples/batch.rs"]
 mod batch;
 #[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
+#[path = "../../examples/blocking.rs"]
+mod blocking;
+#[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
+#[path = "../../examples/call_options.rs"]
+mod call_options;
+#[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/consistency.rs"]
 mod consistency;
 #[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
@@ -43,6 +49,9 @@ mod query_stream;
 #[path = "../../examples/quickstart.rs"]
 mod quickstart;
 #[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
+#[path = "../../examples/read_many.rs"]
+mod read_many;
+#[allow(dead_code, reason = "its main, and items of the shop that it does not use")]
 #[path = "../../examples/throughput.rs"]
 mod throughput;
 #[path = "../../examples/two_regions.rs"]
@@ -67,6 +76,7 @@ macro_rules! example {
 
 example!(the_example_aad_runs, aad);
 example!(the_example_batch_runs, batch);
+example!(the_example_call_options_runs, call_options);
 example!(the_example_consistency_runs, consistency);
 example!(the_example_databases_and_containers_runs, databases_and_containers);
 example!(the_example_follow_changes_runs, follow_changes);
@@ -76,6 +86,7 @@ example!(the_example_patch_item_runs, patch_item);
 example!(the_example_point_read_runs, point_read);
 example!(the_example_query_pages_runs, query_pages);
 example!(the_example_query_stream_runs, query_stream);
+example!(the_example_read_many_runs, read_many);
 example!(the_example_throughput_runs, throughput);
 example!(the_example_write_items_runs, write_items);
 
@@ -116,6 +127,17 @@ fn the_example_two_regions_runs() {
 #[test]
 fn the_example_inject_faults_runs() {
     inject_faults::main().expect("the application handles its faults");
+}
+
+#[tokio::test]
+async fn the_example_blocking_runs() {
+    let account = TestAccount::start().await;
+    let client = account.client.clone();
+    let (done, ended) = tokio::sync::oneshot::channel();
+    // A thread of its own: on those of a runtime, waiting is refused.
+    let thread = std::thread::spawn(move || done.send(blocking::run(&client)));
+    ended.await.expect("the thread ends").expect("the program runs");
+    thread.join().expect("no panic").expect("the test has received the result");
 }
 
 #[test]

@@ -73,6 +73,13 @@ async fn a_query_can_be_limited_to_one_partition_key() {
     assert_eq!(totals(&rows), [3.0, 13.0, 23.0]);
     let wrong = orders.query_items::<Order>("SELECT * FROM c").partition_key(("a", "b")).pages().await;
     assert_eq!(wrong.expect_err("one component is enough").kind(), ErrorKind::BadRequest);
+    let range = orders.feed_ranges().await.expect("known").remove(0);
+    let both = orders.query_items::<Order>("SELECT * FROM c").partition_key("a").range(range.clone()).pages();
+    let feed = orders.change_feed::<Order>().range(range).partition_key("a").start();
+    for error in [both.await.expect_err("one of them"), feed.await.expect_err("one of them")] {
+        assert_eq!(error.kind(), ErrorKind::BadRequest);
+        assert!(error.to_string().contains("leave out the feed range"), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -6,12 +6,16 @@
 )]
 
 mod bad_input;
+mod blocking;
 mod call_options;
 mod canned_server;
+mod conflicts;
 mod credential;
 mod examples;
+mod fake_account;
 mod faults;
 mod feeds;
+mod https;
 mod items;
 mod options;
 mod pages;
@@ -21,6 +25,8 @@ mod read_many;
 mod recording_relay;
 mod recreated_containers;
 mod resources;
+mod runtime;
+mod scripts;
 mod telemetry;
 mod typed;
 

@@ -1,9 +1,15 @@
 //! Every type in a public signature of the crate can be named through the crate, without a dependency of its own.
 
+use std::sync::Arc;
+
+use perihelion::connections::{
+    BoxFuture, HttpClientConfig, ResponseHeaders, Transport, TransportFactory, TransportRequest,
+    TransportResponse, azure_core,
+};
 use perihelion::{
-    BulkItemResponse, BulkOptions, BulkSummary, Bytes, CosmosClient, CosmosDriver, DeadLetter, Diagnostics,
-    DriverOptions, Error, ItemResponse, OperationOptions, PartitionKey, RawResponse, Result, Status,
-    StoredProcessor, Stream, SubStatus,
+    Account, BulkItemResponse, BulkOptions, BulkSummary, Bytes, CosmosClient, CosmosDriver, CosmosRuntime,
+    DeadLetter, Diagnostics, DriverOptions, Error, ItemResponse, OperationOptions, PartitionKey, RawResponse,
+    Result, Status, StoredProcessor, Stream, SubStatus,
 };
 
 /// Compiles only if every type has a name in the crate.
@@ -40,6 +46,28 @@ fn types_of_other_crates_have_a_name_in_this_one() {
     async fn processors(leases: &perihelion::ContainerClient) -> Result<Vec<StoredProcessor>> {
         leases.list_processors().await
     }
+    /// A transport of the application, with nothing but names of this crate.
+    #[derive(Debug)]
+    struct Nowhere;
+    impl Transport for Nowhere {
+        fn send<'a>(
+            &'a self,
+            _: &'a TransportRequest<'a>,
+        ) -> BoxFuture<'a, azure_core::Result<TransportResponse>> {
+            let headers = ResponseHeaders::default();
+            Box::pin(async move { Ok(TransportResponse::new(Status(404), headers, Bytes::new())) })
+        }
+    }
+    impl TransportFactory for Nowhere {
+        fn create(&self, _: &HttpClientConfig) -> Arc<dyn Transport> {
+            Arc::new(Nowhere)
+        }
+    }
+    fn over(transport: Nowhere, account: Account) -> Result<CosmosClient> {
+        let runtime: CosmosRuntime = CosmosClient::runtime().transport(Arc::new(transport)).build()?;
+        CosmosClient::builder(account).runtime(&runtime).build()
+    }
+    let _over = over;
     let _named = (driver, raw, attempts, change, stream, sub_status, read::<()>, processors);
     let _create = create::<()>;
     let _bulk: fn() -> BulkOptions = BulkOptions::new;

@@ -31,6 +31,10 @@ const NEXT_ENDPOINT_AFTER: Duration = Duration::from_millis(500);
 /// The share of the caller's time that it may take at most, so that a caller in a hurry reaches other endpoints, too.
 const NEXT_ENDPOINT_SHARE: u32 = 4;
 
+/// How many preferred regions are asked for an account that is not known yet. A client may prefer all regions of Azure in
+/// the order of their distance, and most of them have no endpoint of the account.
+const PREFERRED_REGIONS_MAX: usize = 8;
+
 impl Inner {
     /// Reads the account's properties for the first time.
     pub(super) async fn discover_account(&self, deadline: Instant) -> Result<()> {
@@ -112,7 +116,7 @@ impl Inner {
         self.backup_endpoints.iter().cloned().for_each(&mut add);
         if !account.is_known() {
             // The account's own endpoint leads to one region, which may be the one that is down.
-            let preferred = self.settings.operation.regions.preferred.iter();
+            let preferred = self.settings.operation.regions.preferred.iter().take(PREFERRED_REGIONS_MAX);
             preferred.filter_map(|region| account.global().of_region(region)).for_each(add);
         }
         endpoints.sort_by_key(|endpoint| account.is_unavailable(endpoint.region(), true));

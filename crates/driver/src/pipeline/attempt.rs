@@ -15,6 +15,7 @@ use crate::gateway::{AttemptProgress, GatewayOutcome, GatewayResult};
 use crate::hedging::winner::{RaceAttempt, Side, Winner, choose, is_final};
 use crate::hedging::{self, RaceResult, is_eligible, threshold};
 use crate::routing::{self, Region, Route, RouteRequest};
+use crate::telemetry::events;
 
 /// The result of one attempt, or of a race of two.
 pub(super) struct AttemptResult {
@@ -48,6 +49,9 @@ impl<'a, C: PipelineContext> Execution<'a, C> {
         let (operation, clock) = (self.operation, self.context.clock());
         let wanted = self.route_request(view, state);
         let route = routing::resolve(&wanted, view.account, view.partitions);
+        if let Some(diversion) = &route.diversion {
+            events::diverted(route.endpoint.region(), diversion);
+        }
         let context = match previous {
             None => ExecutionContext::Initial,
             Some(previous) if previous == route.endpoint.region() => ExecutionContext::Retry,

@@ -67,40 +67,45 @@ impl<C: PipelineContext> Execution<'_, C> {
         }
         let wait = wait_for_response(self.deadline.saturating_duration_since(started));
         let clock = self.context.clock();
-        if let Either::Left((result, _)) =
-            select(work.as_mut(), clock.sleep_until(after(started, wait))).await
-        {
-            return result;
-        }
-        match select(work.as_mut(), Box::pin(self.responds(endpoint, started, wait))).await {
-            Either::Left((result, _)) => result,
-            Either::Right((true, work)) => work.await,
-            Either::Right((false, _)) if policy.may_give_up => {
-                silent(endpoint, started, clock.now().saturating_duration_since(started))
+        // A region that responded while the attempt waited may fall silent later, so it is asked again and again.
+        // Ends: with `work`, which the attempt's timeout ends, or when the region is silent.
+        let mut since = started;
+        loop {
+            if let Either::Left((result, _)) =
+                select(work.as_mut(), clock.sleep_until(after(since, wait))).await
+            {
+                return result;
             }
-            // It cannot be sent again. Its response may still come, and the others need not wait for it.
-            Either::Right((false, work)) => {
-                self.record_no_response(endpoint, started);
-                work.await
+            match select(work.as_mut(), Box::pin(self.responds(endpoint, since, wait))).await {
+                Either::Left((result, _)) => return result,
+                Either::Right((true, _)) => since = clock.now(),
+                Either::Right((false, _)) if policy.may_give_up => {
+                    return silent(endpoint, started, clock.now().saturating_duration_since(started));
+                }
+                // It cannot be sent again. Its response may still come, and the others need not wait for it.
+                Either::Right((false, work)) => {
+                    self.record_no_response(endpoint, since);
+                    return work.await;
+                }
             }
         }
     }
 
-    /// Whether a region, which an attempt has had no response from, responds to anything.
-    async fn responds(&self, endpoint: &Endpoint, started: Instant, wait: Duration) -> bool {
-        let has_responded = || endpoint.last_response().get().is_some_and(|response| response >= started);
+    /// Whether a region, which an attempt has had no response from since then, responds to anything.
+    async fn responds(&self, endpoint: &Endpoint, since: Instant, wait: Duration) -> bool {
+        let has_responded = || endpoint.last_response().get().is_some_and(|response| response >= since);
         if has_responded() {
             return true;
         }
         let clock = self.context.clock();
         let (now, region) = (clock.now(), endpoint.region());
         let role = self.context.account().update_with(|account| {
-            account.begin_probe(region, started, endpoint.last_response().get(), now, wait)
+            account.begin_probe(region, since, endpoint.last_response().get(), now, wait)
         });
         match role {
             ProbeRole::Send if self.context.probe(endpoint, after(now, wait)).await => true,
             ProbeRole::Send => {
-                self.record_no_response(endpoint, started);
+                self.record_no_response(endpoint, since);
                 false
             }
             ProbeRole::WaitUntil(end) => {

@@ -45,15 +45,15 @@ impl Silence {
         }
     }
 
-    /// The silence after another attempt, which started at `started`, ended without a response. None if the region
-    /// has responded to something after that: the attempt was slow, and the region is not silent.
+    /// The silence after another attempt, which started at `started`, ended without a response. If the region has
+    /// responded to something after that, the attempt was slow, which says nothing about a silence that began later.
     pub(super) fn after_attempt(
         known: Option<Silence>,
         started: Instant,
         last_response: Option<Instant>,
     ) -> Option<Silence> {
         if last_response.is_some_and(|response| response >= started) {
-            return None;
+            return known.filter(|silence| last_response.is_none_or(|response| response < silence.since));
         }
         let silence = Silence::continued(known, started, last_response);
         let since = silence.since.min(started);
@@ -122,6 +122,12 @@ mod tests {
         assert_eq!(Silence::after_attempt(before, start + 400 * MS, response), None, "it was only slow");
         let next = Silence::after_attempt(before, start + 900 * MS, response).expect("a new silence");
         assert!(!next.is_outage(start + 1500 * MS));
+        let slow = Silence::after_attempt(Some(next), start + 400 * MS, response);
+        assert_eq!(
+            slow,
+            Some(next),
+            "an attempt that began before the response does not end a later silence"
+        );
         let next = Silence::after_attempt(Some(next), start + 1900 * MS, response).expect("it goes on");
         assert!(next.is_outage(start + 2000 * MS));
     }

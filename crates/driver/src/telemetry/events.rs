@@ -7,7 +7,7 @@ use std::time::Duration;
 use protocol::status::{Status, SubStatus};
 
 use super::names::{ATTEMPT_TARGET, OPERATION_TARGET, ROUTING_TARGET};
-use crate::routing::{AccountState, BreakerState, Endpoint, PartitionRegion, Region, Unavailable};
+use crate::routing::{AccountState, BreakerState, Diversion, Endpoint, PartitionRegion, Region, Unavailable};
 
 /// Tells that the service throttled a request and that it is repeated after `delay`. Only the first time of an attempt
 /// is a warning: the others would say the same.
@@ -36,6 +36,17 @@ pub(crate) fn throttled(
 /// Tells what follows an attempt that did not end its operation.
 pub(crate) fn retrying(region: &Region, reason: &'static str, delay: Duration) {
     tracing::debug!(target: OPERATION_TARGET, region = region.as_str(), reason, ?delay, "attempt is followed by another");
+}
+
+/// Tells that an attempt avoids the region that would have been chosen, and why.
+pub(crate) fn diverted(region: &Region, diversion: &Diversion) {
+    tracing::debug!(
+        target: OPERATION_TARGET,
+        region = region.as_str(),
+        avoided = diversion.region.as_str(),
+        cause = %diversion.cause,
+        "attempt goes to another region"
+    );
 }
 
 /// Tells that a region gets no requests, or no writes, for a while.

@@ -91,7 +91,7 @@ pub const METRIC_THROTTLED: &str = "perihelion.client.throttled";
 pub const METRIC_HEDGES: &str = "perihelion.client.hedges";
 /// Counter: attempts in another region; a name of our own.
 pub const METRIC_FAILOVERS: &str = "perihelion.client.failovers";
-/// Gauge: partitions in a region whose circuit breaker is open; a name of our own.
+/// Gauge: circuit breakers that are open in a region; a name of our own.
 pub const METRIC_BREAKER_OPEN: &str = "perihelion.client.circuit_breaker.open";
 /// Gauge: 1 while a region gets no requests, or no writes; a name of our own.
 pub const METRIC_REGION_UNAVAILABLE: &str = "perihelion.client.region.unavailable";

@@ -23,7 +23,8 @@ use crate::operation::{Access, ContainerName, Operation, ResponseHeaders};
 use crate::region::Region;
 use crate::response::Response;
 use crate::routing::{
-    AccountState, BreakerState, ContainerIdentity, Endpoint, PartitionId, PartitionRegion, Unavailable,
+    AccountState, BreakerState, ContainerIdentity, Diversion, DiversionCause, Endpoint, PartitionId,
+    PartitionRegion, Unavailable,
 };
 
 const PAGE: &str = include_str!("../../../../docs/telemetry.md");
@@ -143,6 +144,8 @@ fn everything() {
     }
     let region = Region::new("West US");
     events::retrying(&region, "another region: 503", Duration::ZERO);
+    let cause = DiversionCause::RegionUnavailable(Unavailable::All);
+    events::diverted(&region, &Diversion { region: Region::new("East US"), cause });
     events::region_unavailable(&region, Unavailable::All);
     events::region_available(&region);
     events::regions_changed(&AccountState::unknown(endpoint()));

@@ -26,15 +26,16 @@ pub trait TransportFactory: Send + Sync + fmt::Debug {
     }
 }
 
-/// What every HTTP client is made with.
+/// What every HTTP client is made with, unless its factory has settings of its own that take precedence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpClientConfig {
     /// To look up the name, connect and agree on TLS. 5 s by default.
     pub connect_timeout: Duration,
-    /// For one request where the caller sets no deadline. 65 s by default.
+    /// For one request, from the wait for a connection to the end of the response. An earlier deadline of the caller
+    /// ends it first. 65 s by default.
     pub request_timeout: Duration,
-    /// Idle HTTP/1.1 connections kept per host. 1000 by default: with HTTP/1.1 there is one per request in
+    /// Idle HTTP/1.1 connections kept per host, at least one. 1000 by default: with HTTP/1.1 there is one per request in
     /// flight, and making them anew costs more than keeping them.
     pub pool_max_idle_per_host: usize,
     /// How long an idle connection is kept. 30 s by default.
@@ -42,12 +43,11 @@ pub struct HttpClientConfig {
     /// Time between probes of a silent connection, so that one that died is found before a request uses it.
     /// 30 s by default, `None` for never.
     pub tcp_keepalive: Option<Duration>,
-    /// The proxy that connections go through; none by default.
+    /// The proxy that connections go through. By default the variables of the environment decide (`HTTPS_PROXY`,
+    /// `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`).
     pub proxy: Option<ProxyConfig>,
-    /// The local address to connect from.
+    /// The local address to connect from; the system chooses by default.
     pub local_address: Option<IpAddr>,
-    /// Take any certificate: for emulators with a certificate of their own, and nothing else.
-    pub accept_invalid_certs: bool,
 }
 
 impl Default for HttpClientConfig {
@@ -60,14 +60,14 @@ impl Default for HttpClientConfig {
             tcp_keepalive: Some(Duration::from_secs(30)),
             proxy: None,
             local_address: None,
-            accept_invalid_certs: false,
         }
     }
 }
 
-/// A proxy that connections are tunnelled through with `CONNECT`.
+/// A proxy that connections are tunnelled through.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyConfig {
-    /// The address of the proxy: `http://host:port`, with credentials if it wants any.
+    /// The address of the proxy: `http://host:port`, `https://host:port`, `socks5://host:port` or
+    /// `socks5h://host:port`, with `user:password@` before the host if it needs them.
     pub url: Url,
 }

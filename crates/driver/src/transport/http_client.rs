@@ -1,15 +1,53 @@
 //! The product's HTTP client as a [`Transport`]: it enforces deadlines itself and reports what happened.
 
+use std::time::Duration;
+
 use azure_core::error::ErrorKind;
 use azure_core::http::Url;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http_body::Body;
-use perihelion_http::{Client, RequestParts};
+use perihelion_http::pool::PoolConfig;
+use perihelion_http::pool::config::MAX_PER_HOST_LIMIT;
+use perihelion_http::{Client, ClientBuilder, RequestParts};
 use protocol::status::Status;
 
 use super::body::{BODY_BYTES_MAX, read_body};
-use super::{Transport, TransportRequest, TransportResponse};
+use super::{HttpClientConfig, Transport, TransportRequest, TransportResponse};
+
+impl HttpClientConfig {
+    /// A builder of the product's HTTP client with these settings. A factory whose own settings take precedence lays them
+    /// over it ([`ClientBuilder::or`]).
+    ///
+    /// ```
+    /// use perihelion_driver::transport::HttpClientConfig;
+    /// use perihelion_http::Client;
+    ///
+    /// let config = HttpClientConfig::default();
+    /// let client = Client::builder().no_proxy().or(&config.client_builder()).build()?;
+    /// # Ok::<(), perihelion_http::BuildError>(())
+    /// ```
+    pub fn client_builder(&self) -> ClientBuilder {
+        // The pool allows as many connections as there are requests in flight, which the driver limits.
+        let pool = PoolConfig::builder()
+            .max_per_host(self.pool_max_idle_per_host.clamp(1, MAX_PER_HOST_LIMIT))
+            .max_idle_time(self.pool_idle_timeout.max(Duration::from_millis(1)))
+            .build()
+            .expect("both limits are in range");
+        let mut builder = Client::builder()
+            .connect_timeout(self.connect_timeout)
+            .call_timeout(Some(self.request_timeout))
+            .tcp_keepalive(self.tcp_keepalive)
+            .pool(pool);
+        if let Some(proxy) = &self.proxy {
+            builder = builder.proxy_url(proxy.url.as_str());
+        }
+        if let Some(address) = self.local_address {
+            builder = builder.local_address(address);
+        }
+        builder
+    }
+}
 
 impl Transport for Client {
     fn send<'a>(

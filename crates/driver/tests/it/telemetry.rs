@@ -1,6 +1,6 @@
 //! Spans and events of operations, as a subscriber receives them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -25,6 +25,8 @@ struct RecordedSpan {
     name: &'static str,
     parent: Option<u64>,
     fields: BTreeMap<&'static str, String>,
+    /// The names of all fields, recorded or not.
+    names: BTreeSet<&'static str>,
 }
 
 /// An event: its level, its message, and the text of its fields.
@@ -103,7 +105,8 @@ impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Recorder {
         let mut fields = BTreeMap::new();
         attributes.record(&mut Fields(&mut fields));
         let parent = context.span(id).and_then(|span| span.parent()).map(|span| span.id().into_u64());
-        let span = RecordedSpan { name: attributes.metadata().name(), parent, fields };
+        let names = attributes.metadata().fields().iter().map(|field| field.name()).collect();
+        let span = RecordedSpan { name: attributes.metadata().name(), parent, fields, names };
         self.0.lock().expect("no panic").spans.insert(id.into_u64(), span);
     }
 
@@ -195,7 +198,14 @@ async fn a_breaker_that_opens_is_a_warning_and_its_recovery_is_told() {
     let opened = recording.events("circuit breaker opened");
     let [opened] = &opened[..] else { panic!("once: {opened:?}") };
     assert_eq!((opened.level, opened.fields["region"].as_str()), (tracing::Level::WARN, WEST));
-    assert_eq!((opened.fields["container"].as_str(), opened.fields["access"].as_str()), ("d/c", "read"));
+    assert_eq!(
+        (opened.fields["container"].as_str(), opened.fields["access"].as_str()),
+        ("dbs/d/colls/c", "read")
+    );
+    let diverted = recording.events("attempt goes to another region");
+    let [.., diverted] = &diverted[..] else { panic!("later reads avoid the region") };
+    assert_eq!(diverted.fields["avoided"], WEST);
+    assert!(diverted.fields["cause"].contains("breaker"), "{diverted:?}");
     test_account.running.faults().remove(&rule).expect("removed");
     let recovered = async {
         while recording.events("circuit breaker closed").is_empty() {
@@ -228,11 +238,30 @@ async fn a_region_that_is_left_is_a_warning_once_and_its_return_is_told() {
     test_account.running.region(WEST).expect("a region").up().expect("up");
     let back = async {
         while recording.events("region gets requests again").is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(Duration::from_secs(20), back).await.expect("a probe finds it");
     assert_eq!(recording.events("region gets requests again")[0].fields["region"], WEST);
+}
+
+#[tokio::test]
+async fn the_page_lists_the_spans_of_the_http_client() {
+    let test_account = TestAccount::start().await;
+    let recording = Recording::start();
+    let driver = test_account.driver();
+    run(&driver, &test_account.create_item("a")).await.expect("made");
+    let page = include_str!("../../../../docs/telemetry.md");
+    for name in ["http.request", "http.connect"] {
+        let (_, below) = page.split_once(&format!("\n### `{name}`\n")).expect("a heading");
+        let rows = below.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
+        let rows = rows.take_while(|line| line.starts_with('|'));
+        let listed: BTreeSet<&str> = rows.filter_map(|row| row.split('`').nth(1)).collect();
+        assert_eq!(recording.spans(name)[0].1.names, listed, "{name}");
+    }
+    let attempts: BTreeSet<u64> = recording.spans("attempt").into_iter().map(|(id, _)| id).collect();
+    let requests = recording.spans("http.request");
+    assert!(requests.iter().all(|(_, span)| span.parent.is_some_and(|parent| attempts.contains(&parent))));
 }
 
 /// A writer whose text the test reads.
@@ -251,7 +280,7 @@ impl Write for Lines {
 }
 
 #[tokio::test]
-async fn a_log_at_debug_tells_the_story_of_a_call_and_no_secret() {
+async fn a_log_at_debug_has_every_step_of_a_call_and_no_secret() {
     let test_account = TestAccount::start().await;
     let lines = Lines::default();
     let writer = lines.clone();

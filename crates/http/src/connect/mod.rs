@@ -6,16 +6,21 @@
 pub(crate) mod dns;
 pub(crate) mod proxy;
 pub(crate) mod tcp;
+#[cfg(feature = "__tls")]
+pub(crate) mod tls;
+#[cfg(not(feature = "__tls"))]
+#[path = "no_tls.rs"]
 pub(crate) mod tls;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use self::proxy::TunnelTarget;
 use crate::call::{Call, StepError};
 use crate::clock;
 use crate::error::ErrorKind;
 use crate::origin::{Origin, Scheme};
-use crate::stream::{ConnectionInfo, Socket, Stream};
+use crate::stream::{BaseStream, ConnectionInfo, Socket, Stream};
 use crate::trace::{Protocol, Step};
 
 /// Opens connections, with the settings of one client.
@@ -46,35 +51,65 @@ impl Connector {
         call: &mut Call,
         step: &mut Step,
     ) -> Result<NewConnection, StepError> {
-        let proxy = self.proxies.for_target(target);
+        let proxy = self.proxies.for_target(target).map_err(|invalid| {
+            StepError::new(ErrorKind::Invalid, Step::Proxy).with_source(invalid.clone())
+        })?;
         let addresses = self.resolve(proxy.map_or(target, |proxy| proxy.address()), call, step).await?;
 
         *step = Step::Connect;
         let tcp = tcp::connect(&addresses, &self.tcp)
             .await
             .map_err(|error| StepError::new(ErrorKind::Unreachable, Step::Connect).with_source(error))?;
-        let mut socket = Socket::new(tcp);
-        if let Some(proxy) = proxy {
-            *step = Step::Proxy;
-            proxy.tunnel(&mut socket, target).await?;
-        }
+        let socket = Socket::new(tcp);
+        let info = ConnectionInfo::new(&socket);
+        let base = match proxy {
+            Some(proxy) => self.tunnel(socket, proxy, target, call, step).await?,
+            None => BaseStream::Tcp(socket),
+        };
         call.trace.connect = Some(call.offset(clock::now()));
         call.report();
 
-        let info = ConnectionInfo::new(&socket);
         match target.scheme() {
             Scheme::Http => {
                 let protocol = protocol.unwrap_or(Protocol::Http1);
-                Ok(NewConnection { stream: Stream::Plain(socket), info, protocol })
+                Ok(NewConnection { stream: Stream::Plain(base), info, protocol })
             }
             Scheme::Https => {
                 *step = Step::Tls;
-                let (stream, protocol) = self.tls.handshake(target.host_name(), socket, protocol).await?;
+                let (stream, protocol) = self.tls.handshake(target.host_name(), base, protocol).await?;
                 call.trace.tls = Some(call.offset(clock::now()));
                 call.report();
                 Ok(NewConnection { stream, info, protocol })
             }
         }
+    }
+
+    /// Opens a tunnel to `target` through the proxy at the other end of `socket`.
+    async fn tunnel(
+        &self,
+        socket: Socket,
+        proxy: &proxy::Proxy,
+        target: &Origin,
+        call: &mut Call,
+        step: &mut Step,
+    ) -> Result<BaseStream, StepError> {
+        let target = match proxy.needs_address() {
+            false => TunnelTarget::Name(target),
+            true => {
+                let addresses = self.resolve(target, call, step).await?;
+                let address = addresses.first().ok_or_else(|| {
+                    StepError::new(ErrorKind::Unreachable, Step::Dns).with_source("the name has no address")
+                })?;
+                TunnelTarget::Address(target, *address)
+            }
+        };
+        *step = Step::Proxy;
+        let mut base = match proxy.uses_tls() {
+            true => self.tls.handshake_with_proxy(proxy.address().host_name(), socket).await?,
+            false => BaseStream::Tcp(socket),
+        };
+        proxy.tunnel(&mut base, target).await?;
+        Ok(base)
     }
 
     async fn resolve(

@@ -276,9 +276,9 @@ fn poll_data(incoming: &mut Incoming, cx: &mut Context<'_>) -> Poll<Option<hyper
     }
 }
 
-/// Returns the connection of a complete response to the pool, or closes it if it cannot be reused.
+/// Returns the connection of a complete response to the pool, or closes it if it cannot be reused or is too old.
 fn check_in(mut lease: Lease<Box<Http1>>, now: Instant) {
-    if lease.is_reusable() {
+    if !lease.info.is_retired(now) && lease.is_reusable() {
         lease.checkin(now);
     }
 }

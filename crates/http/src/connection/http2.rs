@@ -3,8 +3,12 @@
 //! Requests go to `h2` directly: hyper would add a queue before it and a task per request. The driver task belongs to
 //! the [`Http2`] and ends with it; an `Http2` lives as long as its pool keeps it or a request uses it.
 //!
-//! Each request takes a [`StreamPermit`] first. There are never more permits than the peer allows streams, so `h2`
-//! sends what it is given at once. In the queue of `h2` it would be unknown whether a request was sent.
+//! Each request takes a [`StreamPermit`] first. There are never more permits than the peer allows streams, so requests
+//! wait here and not in the queue of `h2`: what was passed to `h2` cannot be taken back. A stream that is dropped or
+//! reset keeps its HEADERS in that queue, and `h2` writes them before the RST_STREAM however late that is.
+//!
+//! So a request was not sent if it was not passed to `h2`, or if its connection was lost before the socket accepted
+//! another byte ([`sent_without_response`]).
 
 mod body;
 mod driver;
@@ -69,8 +73,12 @@ pub(crate) struct Http2 {
 /// total order at least one of the two sees the other, so no waiter is left behind.
 #[derive(Debug)]
 struct Shared {
+    /// Permits, and cancelled streams.
     streams: AtomicUsize,
     streams_max: AtomicUsize,
+    /// Streams that were cancelled before a response, and that `h2` may not have written yet. They count as streams
+    /// until the next flush: a peer that stops reading must not fill the queue of `h2` with them.
+    cancelled: AtomicUsize,
     closed: AtomicBool,
     /// Whether the peer ever responded to a request.
     responded: AtomicBool,
@@ -101,6 +109,7 @@ impl Http2 {
         let shared = Arc::new(Shared {
             streams: AtomicUsize::new(0),
             streams_max: AtomicUsize::new(INITIAL_STREAMS_MAX),
+            cancelled: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             responded: AtomicBool::new(false),
             pool: Arc::downgrade(pool),
@@ -110,7 +119,8 @@ impl Http2 {
             timeout: settings.http2.keepalive_timeout,
             idle_timeout: settings.http2.idle_timeout,
         };
-        let driver = tokio::spawn(drive(connection, Arc::clone(&shared), Arc::clone(&io), keepalive));
+        let driver = drive(connection, Arc::clone(&shared), Arc::clone(&io), keepalive, info.retire_at);
+        let driver = tokio::spawn(driver);
         let driver = driver.abort_handle();
         Ok(Arc::new(Http2 { sender, shared, io, info, endpoint, timers: Mutex::default(), driver }))
     }
@@ -134,7 +144,12 @@ impl Http2 {
         }
         let max = streams_max.load(Ordering::SeqCst);
         let taken = streams.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| (n < max).then_some(n + 1));
-        taken.is_ok().then(|| StreamPermit { http2: Arc::clone(self), timer: None, reuse })
+        taken.is_ok().then(|| StreamPermit {
+            http2: Arc::clone(self),
+            timer: None,
+            reuse,
+            passed_to_h2: false,
+        })
     }
 }
 
@@ -148,6 +163,15 @@ impl Drop for Http2 {
 impl Shared {
     fn set_streams_max(&self, max: usize) {
         if self.streams_max.swap(max, Ordering::SeqCst) < max {
+            self.serve_waiters();
+        }
+    }
+
+    /// Frees the streams of cancelled requests, after a flush.
+    fn free_cancelled(&self) {
+        // Relaxed: the common case, for which an old value only delays the release until the next flush.
+        if self.cancelled.load(Ordering::Relaxed) > 0 {
+            self.streams.fetch_sub(self.cancelled.swap(0, Ordering::SeqCst), Ordering::SeqCst);
             self.serve_waiters();
         }
     }
@@ -167,9 +191,12 @@ impl Shared {
         }
     }
 
+    /// Closes the connection for new requests, and takes it out of its pool. Requests in progress keep it open.
     fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
-        self.serve_waiters();
+        if let Some(pool) = self.pool.upgrade() {
+            pool.remove_closed();
+        }
     }
 
     fn serve_waiters(&self) {
@@ -185,6 +212,8 @@ pub(crate) struct StreamPermit {
     http2: Arc<Http2>,
     timer: Option<DeadlineTimer>,
     reuse: Reuse,
+    /// Whether `h2` has the request, and has returned neither a response nor an error.
+    passed_to_h2: bool,
 }
 
 impl StreamPermit {
@@ -207,14 +236,19 @@ impl Drop for StreamPermit {
                 timers.push(timer);
             }
         }
-        self.http2.shared.streams.fetch_sub(1, Ordering::SeqCst);
-        self.http2.shared.serve_waiters();
+        let shared = &self.http2.shared;
+        if self.passed_to_h2 {
+            shared.cancelled.fetch_add(1, Ordering::SeqCst);
+        } else {
+            shared.streams.fetch_sub(1, Ordering::SeqCst);
+            shared.serve_waiters();
+        }
     }
 }
 
 /// Sends a request and waits for the status and headers of its response.
 pub(crate) async fn send(
-    mut permit: StreamPermit,
+    permit: StreamPermit,
     request: Request<RequestBody>,
     call: &mut Call,
     settings: &Settings,
@@ -225,7 +259,7 @@ pub(crate) async fn send(
     http2.info.write_to(Protocol::Http2, permit.reuse, &mut call.trace);
 
     let mut sender = http2.sender.clone();
-    // Ready at once, because of the permit. An error means that the peer has closed the connection or announced it.
+    // Ready at once, because this clone has sent nothing yet. An error means that the peer has closed the connection or announced it.
     if let Err(error) = poll_fn(|cx| sender.poll_ready(cx)).await {
         http2.shared.close();
         return Err(TrySendError { request: Some(request), error: closed_error(error) });
@@ -251,7 +285,10 @@ pub(crate) async fn send(
         true => Upload::Complete,
         false => Upload::start(stream, body),
     };
-    let mut progress_at = started;
+    // Dropped before the stream: a cancelled stream is counted before its RST_STREAM causes the flush that frees it.
+    let mut permit = permit;
+    permit.passed_to_h2 = true;
+    let (mut progress_at, mut connection_lost) = (started, false);
     let outcome = poll_fn(|cx| {
         let mut progressed = false;
         let uploaded = upload.poll(cx, &mut progressed);
@@ -264,9 +301,16 @@ pub(crate) async fn send(
         }
         // A body that fails resets its stream, but a response that arrived before takes precedence.
         match (Pin::new(&mut response).poll(cx), uploaded) {
-            (Poll::Ready(Ok(response)), _) => Poll::Ready(Ok(response)),
+            (Poll::Ready(Ok(response)), _) => {
+                permit.passed_to_h2 = false;
+                Poll::Ready(Ok(response))
+            }
             (_, Poll::Ready(Err(error))) => Poll::Ready(Err(error)),
-            (Poll::Ready(Err(error)), _) => Poll::Ready(Err(step_error(error, Step::FirstByte))),
+            (Poll::Ready(Err(error)), _) => {
+                permit.passed_to_h2 = false;
+                connection_lost = error.is_io();
+                Poll::Ready(Err(step_error(error, Step::FirstByte)))
+            }
             (Poll::Pending, _) => {
                 // The timeout counts from the last progress of the upload, so that a long upload does not time out.
                 let first_byte = deadline::after(progress_at, settings.first_byte_timeout);
@@ -278,7 +322,9 @@ pub(crate) async fn send(
     .await;
     match outcome {
         Ok(response) if response.headers().len() > settings.header_count_max => {
-            call.trace.sent = Sent::Sent;
+            if upload.is_complete() {
+                call.trace.sent = Sent::Sent;
+            }
             http2.shared.close_if_unusable(ErrorKind::Malformed, true);
             let message = format!("the response has {} headers", response.headers().len());
             Err(StepError::new(ErrorKind::Malformed, Step::FirstByte).with_source(message).into())
@@ -297,12 +343,25 @@ pub(crate) async fn send(
         }
         Err(mut error) => {
             http2.shared.close_if_unusable(error.kind, http2.io.received() != received);
-            call.trace.sent = progress.sent(&http2.io);
+            call.trace.sent = sent_without_response(&progress, &http2.io, connection_lost);
             if call.trace.sent != Sent::Sent {
                 error.step = error.step.min(Step::Send);
             }
             Err(error.into())
         }
+    }
+}
+
+/// Whether a request that was passed to `h2` has been sent, if it got no response.
+///
+/// On a connection that lives it may still be written at any time, whatever has been written until now. On a lost one
+/// no byte is written after `stop_writes`, so one that had none by then never gets any.
+fn sent_without_response(progress: &SendProgress, io: &IoCounters, connection_lost: bool) -> Sent {
+    let is_final = connection_lost && io.stop_writes();
+    match progress.sent(io) {
+        Sent::NotSent if is_final => Sent::NotSent,
+        Sent::NotSent | Sent::MaybeSent => Sent::MaybeSent,
+        Sent::Sent => Sent::Sent,
     }
 }
 

@@ -18,11 +18,11 @@ pub const MAX_IDLE_TIME_DEFAULT: Duration = Duration::from_secs(30);
 pub const MAX_HOSTS_DEFAULT: usize = 1_024;
 
 /// How many idle connections the pool keeps, and for how long.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct PoolConfig {
-    limits: Limits,
+    limits: HostOverride,
     per_host: HashMap<String, HostOverride>,
-    max_hosts: usize,
+    max_hosts: Option<usize>,
 }
 
 /// The limits of one host.
@@ -43,13 +43,6 @@ pub struct HostOverride {
     pub max_idle_time: Option<Duration>,
 }
 
-impl Default for PoolConfig {
-    fn default() -> PoolConfig {
-        let limits = Limits { max_per_host: MAX_PER_HOST_DEFAULT, max_idle_time: MAX_IDLE_TIME_DEFAULT };
-        PoolConfig { limits, per_host: HashMap::new(), max_hosts: MAX_HOSTS_DEFAULT }
-    }
-}
-
 impl PoolConfig {
     /// Creates a builder with the default values.
     pub fn builder() -> PoolConfigBuilder {
@@ -58,7 +51,10 @@ impl PoolConfig {
 
     /// The limits of hosts without an override.
     pub fn limits(&self) -> Limits {
-        self.limits
+        Limits {
+            max_per_host: self.limits.max_per_host.unwrap_or(MAX_PER_HOST_DEFAULT),
+            max_idle_time: self.limits.max_idle_time.unwrap_or(MAX_IDLE_TIME_DEFAULT),
+        }
     }
 
     /// The limits of one host: the override for host and port, else the one for the host, else the default.
@@ -66,16 +62,37 @@ impl PoolConfig {
     pub fn limits_for(&self, origin: &Origin) -> Limits {
         let with_port = format!("{}:{}", origin.host(), origin.port());
         let found = self.per_host.get(&with_port).or_else(|| self.per_host.get(origin.host()));
-        let other = found.copied().unwrap_or_default();
+        let (other, limits) = (found.copied().unwrap_or_default(), self.limits());
         Limits {
-            max_per_host: other.max_per_host.unwrap_or(self.limits.max_per_host),
-            max_idle_time: other.max_idle_time.unwrap_or(self.limits.max_idle_time),
+            max_per_host: other.max_per_host.unwrap_or(limits.max_per_host),
+            max_idle_time: other.max_idle_time.unwrap_or(limits.max_idle_time),
         }
+    }
+
+    /// Takes each value that was not set from `defaults`.
+    ///
+    /// ```
+    /// use perihelion_http::pool::PoolConfig;
+    ///
+    /// let defaults = PoolConfig::builder().max_per_host(1000).max_hosts(10).build()?;
+    /// let config = PoolConfig::builder().max_hosts(20).build()?.or(&defaults);
+    /// assert_eq!((config.limits().max_per_host, config.max_hosts()), (1000, 20));
+    /// # Ok::<(), perihelion_http::pool::PoolConfigError>(())
+    /// ```
+    #[must_use]
+    pub fn or(mut self, defaults: &PoolConfig) -> PoolConfig {
+        self.limits.max_per_host = self.limits.max_per_host.or(defaults.limits.max_per_host);
+        self.limits.max_idle_time = self.limits.max_idle_time.or(defaults.limits.max_idle_time);
+        self.max_hosts = self.max_hosts.or(defaults.max_hosts);
+        for (host, limits) in &defaults.per_host {
+            self.per_host.entry(host.clone()).or_insert(*limits);
+        }
+        self
     }
 
     /// The number of hosts above which the pool removes hosts that are not used.
     pub fn max_hosts(&self) -> usize {
-        self.max_hosts
+        self.max_hosts.unwrap_or(MAX_HOSTS_DEFAULT)
     }
 }
 
@@ -105,13 +122,13 @@ pub struct PoolConfigBuilder {
 impl PoolConfigBuilder {
     /// Sets the highest number of idle connections per host. Connections in use do not count.
     pub fn max_per_host(mut self, connections: usize) -> PoolConfigBuilder {
-        self.config.limits.max_per_host = connections;
+        self.config.limits.max_per_host = Some(connections);
         self
     }
 
     /// Sets how long a connection may be idle before it is closed.
     pub fn max_idle_time(mut self, time: Duration) -> PoolConfigBuilder {
-        self.config.limits.max_idle_time = time;
+        self.config.limits.max_idle_time = Some(time);
         self
     }
 
@@ -124,16 +141,16 @@ impl PoolConfigBuilder {
 
     /// Sets the number of hosts to keep. Above it, an unused host is removed when another one is added.
     pub fn max_hosts(mut self, hosts: usize) -> PoolConfigBuilder {
-        self.config.max_hosts = hosts;
+        self.config.max_hosts = Some(hosts);
         self
     }
 
     /// Validates the values and returns the configuration.
     pub fn build(self) -> Result<PoolConfig, PoolConfigError> {
         let PoolConfigBuilder { mut config, overrides } = self;
-        check_connections(config.limits.max_per_host, "every host")?;
-        check_idle_time(config.limits.max_idle_time, "every host")?;
-        if config.max_hosts == 0 {
+        check_connections(config.limits().max_per_host, "every host")?;
+        check_idle_time(config.limits().max_idle_time, "every host")?;
+        if config.max_hosts() == 0 {
             return Err(PoolConfigError::NoHosts);
         }
         for (host, limits) in overrides {

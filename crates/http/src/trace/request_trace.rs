@@ -124,11 +124,12 @@ impl Default for RequestTrace {
 /// Whether a request was written to the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sent {
-    /// No byte of it was written: any request can be retried safely.
+    /// No byte of it was written, and none will be: any request can be retried safely.
     NotSent,
-    /// Part of it was written, or it is unknown.
+    /// Part of it was written, or may still be written, or it is unknown.
     MaybeSent,
-    /// All of it was written.
+    /// All of it was written, as far as the connection can tell. Not a reason to retry, nor the opposite of one: a
+    /// retry is decided as for [`MaybeSent`](Sent::MaybeSent).
     Sent,
 }
 

@@ -140,11 +140,14 @@ async fn only_a_refused_request_is_safe_to_repeat() {
         payload.extend(0_u32.to_be_bytes());
         frame(Type::GoAway, 0, 0, &payload)
     };
+    let head = || frame(Type::Headers, END_HEADERS, FIRST, STATUS_200);
     let cases = [
         ("refused", reset(7), Refused, true),
         ("above the last stream id of a GOAWAY", go_away(0), Refused, true),
         ("cancelled", reset(8), Closed, false),
         ("an error inside", reset(2), Closed, false),
+        ("refused after its response has begun", [head(), reset(7)].concat(), Closed, false),
+        ("above the last stream id, but responded to", [head(), go_away(0)].concat(), Closed, false),
     ];
     for (what, frame, kind, safe) in cases {
         let server =

@@ -10,6 +10,7 @@
 //! | `links` | relative links lead to files and headings that exist |
 //! | `reexports` | types in public signatures of the client can be named through it |
 //! | `file_length` | source files are short |
+//! | `public_api` | the public items of published crates are those of their `public-api.txt` |
 //!
 //! `workspace` reads every source file once; `source` is what is known about one of them. CONTRIBUTING.md says how to
 //! fix a failure.
@@ -25,5 +26,6 @@ mod links;
 mod markdown;
 mod module_graph;
 mod path_pages;
+mod public_api;
 mod reexports;
 mod vocabulary;

@@ -33,6 +33,8 @@ struct Exports {
     crates: BTreeSet<String>,
     /// Modules of the package, whose files are private.
     modules: BTreeSet<String>,
+    /// Public modules in files of their own: what is public there is exported.
+    modules_in_files: BTreeSet<String>,
     /// The name by which a type of another crate is known in the root, with its crate.
     root_names: BTreeSet<String>,
 }
@@ -47,6 +49,16 @@ fn problems(root: &str, files: &[(String, String)]) -> Vec<String> {
         }
     }
     collect_exports(&root.items, &mut exports);
+    for module in exports.modules_in_files.clone() {
+        let of_module = files.iter().filter(|(path, _)| {
+            path.ends_with(&format!("/src/{module}.rs")) || path.ends_with(&format!("/src/{module}/mod.rs"))
+        });
+        for (path, text) in of_module {
+            let file = syn::parse_file(text).unwrap_or_else(|error| panic!("{path}: {error}"));
+            collect_exports(&file.items, &mut exports);
+            exports.own.extend(file.items.iter().filter_map(public_type));
+        }
+    }
     let mut problems = BTreeSet::new();
     for (path, text) in files {
         let file = syn::parse_file(text).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -82,14 +94,27 @@ fn collect_exports(items: &[syn::Item], exports: &mut Exports) {
                     }
                 });
             }
-            syn::Item::Mod(module) if is_public(&module.vis) => {
-                if let Some((_, items)) = &module.content {
-                    collect_exports(items, exports);
+            syn::Item::Mod(module) if is_public(&module.vis) => match &module.content {
+                Some((_, items)) => collect_exports(items, exports),
+                None => {
+                    exports.modules_in_files.insert(module.ident.to_string());
                 }
-            }
+            },
             _ => {}
         }
     }
+}
+
+/// The name of a public type.
+fn public_type(item: &syn::Item) -> Option<String> {
+    let (visibility, name) = match item {
+        syn::Item::Struct(item) => (&item.vis, &item.ident),
+        syn::Item::Enum(item) => (&item.vis, &item.ident),
+        syn::Item::Trait(item) => (&item.vis, &item.ident),
+        syn::Item::Type(item) => (&item.vis, &item.ident),
+        _ => return None,
+    };
+    is_public(visibility).then(|| name.to_string())
 }
 
 fn is_public(visibility: &syn::Visibility) -> bool {

@@ -5,12 +5,12 @@ mod text;
 use std::path::Path;
 use std::time::Duration;
 
-use chaos::scenario::WriteRegions;
+use chaos::scenario::Variant;
 use chaos::schedule::RunOptions;
 use chaos::{Progress, Report, RunError, Scenario, Schedule, TargetAccount, TargetError, built_in};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::arguments::Chaos;
+use crate::arguments::{Chaos, Switch};
 use crate::exit::CommandError;
 use crate::output;
 use crate::shutdown::Signals;
@@ -31,7 +31,7 @@ pub(crate) fn run(chaos: &Chaos) -> Result<(), CommandError> {
         [] => built_in::names().collect(),
         names => names.iter().map(String::as_str).collect(),
     };
-    let options = RunOptions { duration: chaos.duration.map(|span| span.0), ..RunOptions::default() };
+    let options = RunOptions { time_scale: chaos.scale, duration: chaos.duration.map(|span| span.0) };
     let runtime = super::runtime()?;
     // An account that runs already has one kind of write regions; runs for the other kind are skipped.
     let only = match chaos.attach {
@@ -42,9 +42,15 @@ pub(crate) fn run(chaos: &Chaos) -> Result<(), CommandError> {
     for typed in typed {
         let mut scenario = scenario(typed)?;
         scenario.writes.retain(|writes| only.is_none_or(|only| only == *writes));
-        let schedule =
-            |writes: &WriteRegions| (typed, Schedule::new(&scenario, *writes, chaos.seed, options));
-        schedules.extend(scenario.writes.iter().map(schedule));
+        // What the command line chooses takes the place of the choices of the scenario.
+        if let Some(hedging) = chaos.hedging {
+            scenario.hedging = vec![hedging == Switch::On];
+        }
+        if let Some(deadline) = chaos.deadline {
+            scenario.deadlines = vec![deadline.0];
+        }
+        let schedule = |variant: Variant| (typed, Schedule::new(&scenario, variant, chaos.seed, options));
+        schedules.extend(scenario.variants().into_iter().map(schedule));
     }
     if chaos.show {
         for (_, schedule) in &schedules {
@@ -82,10 +88,29 @@ pub(crate) fn run(chaos: &Chaos) -> Result<(), CommandError> {
         return Ok(());
     }
     violated.dedup();
-    let duration = chaos.duration.map_or(String::new(), |span| format!(" --for '{span}'"));
-    let hint = format!("repeat it with: peri chaos {} --seed {}{duration}", violated.join(" "), chaos.seed);
+    let hint = format!("repeat it with: peri chaos {}{}", violated.join(" "), options_to_repeat(chaos));
     let message = format!("a guarantee was violated in {}", violated.join(", "));
     Err(CommandError::guarantee_violated(message).hint(&hint))
+}
+
+/// The options that decide what a run does, as they are typed.
+fn options_to_repeat(chaos: &Chaos) -> String {
+    let mut options = format!(" --seed {}", chaos.seed);
+    if let Some(duration) = chaos.duration {
+        options.push_str(&format!(" --for '{duration}'"));
+    }
+    if chaos.scale != RunOptions::default().time_scale {
+        options.push_str(&format!(" --scale {}", chaos.scale));
+    }
+    match chaos.hedging {
+        Some(Switch::On) => options.push_str(" --hedging on"),
+        Some(Switch::Off) => options.push_str(" --hedging off"),
+        None => {}
+    }
+    if let Some(deadline) = chaos.deadline {
+        options.push_str(&format!(" --deadline '{deadline}'"));
+    }
+    options
 }
 
 /// A built-in scenario, or the scenario of a file.
@@ -175,7 +200,7 @@ struct ProgressLine {
 
 impl ProgressLine {
     fn new(schedule: &Schedule, (number, of): (usize, usize)) -> ProgressLine {
-        let title = title(&schedule.name, schedule.writes);
+        let title = title(&schedule.name, &schedule.variant.to_string());
         let bar = ProgressBar::new(u64::try_from(schedule.end.as_millis()).unwrap_or(u64::MAX));
         let style = ProgressStyle::with_template("{prefix} {bar:20} {msg}").expect("the form is well-formed");
         bar.set_style(style);
@@ -201,8 +226,8 @@ impl Drop for ProgressLine {
 }
 
 /// The title of a run: `region-down, one region writes`.
-fn title(name: &str, writes: WriteRegions) -> String {
-    format!("{name}, {writes}")
+fn title(name: &str, variant: &str) -> String {
+    format!("{name}, {variant}")
 }
 
 impl From<TargetError> for CommandError {

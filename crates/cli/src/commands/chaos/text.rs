@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chaos::report::{Phases, Report};
+use chaos::report::{FaultImpact, Phases, Report};
 use chaos::sample::OperationSummary;
 use chaos::{Scenario, Schedule};
 
@@ -13,7 +13,7 @@ use crate::output::Table;
 pub(super) fn list(scenarios: &[Scenario]) -> String {
     let mut table = Table::new(&["SCENARIO", "RUNS", "WHAT HAPPENS"]);
     for scenario in scenarios {
-        table.row(vec![scenario.name.clone(), scenario.writes.len().to_string(), scenario.about.clone()]);
+        table.row(vec![scenario.name.clone(), scenario.variants().len().to_string(), scenario.about.clone()]);
     }
     table.to_string()
 }
@@ -29,7 +29,7 @@ pub(super) fn schedule(schedule: &Schedule) -> String {
     let operations: u64 = (0..workload.workers).map(count).sum();
     format!(
         "{}, seed {}, schedule {:016x}: {} with {operations} operations\n{table}\n",
-        title(&schedule.name, schedule.writes),
+        title(&schedule.name, &schedule.variant.to_string()),
         schedule.seed,
         schedule.digest(),
         seconds(schedule.end),
@@ -58,13 +58,14 @@ pub(super) fn report(report: &Report) -> String {
     }
     let mut lines = vec![format!(
         "{}, seed {}, schedule {}: {} operations in {}",
-        title(&report.scenario, report.writes),
+        title(&report.scenario, &report.variant),
         report.seed,
         report.digest,
         report.all_reads.operations + report.all_writes.operations,
         seconds(report.lasted),
     )];
     lines.push(table.to_string());
+    lines.extend(report.faults.iter().filter_map(regions));
     if report.undecided > 0 || report.skipped > 0 {
         lines.push(format!(
             "{} writes undecided, visible after later ones {} times; {} operations skipped",
@@ -98,6 +99,28 @@ fn row(name: &str, what: &str, phases: &Phases) -> Vec<String> {
         during.hedges.to_string(),
         during.retries.to_string(),
     ]
+}
+
+/// When operations left the region of a fault and returned, if the scenario expects that they do:
+/// `black hole West US: reads left after 1.9 s, P50 3.1 before and 3.3 then; found again after 4.2 s`.
+fn regions(impact: &FaultImpact) -> Option<String> {
+    let left = |what: &str, phases: &Phases| {
+        let settled = phases.settled.as_ref()?;
+        let left =
+            phases.left.map_or("never went there".to_owned(), |left| format!("left after {}", seconds(left)));
+        let median = |summary: &OperationSummary| summary.p50.map_or("-".to_owned(), milliseconds);
+        Some(format!("{what} {left}, P50 {} before and {} then", median(&phases.before), median(settled)))
+    };
+    let mut parts: Vec<String> =
+        [left("reads", &impact.reads), left("writes", &impact.writes)].into_iter().flatten().collect();
+    if parts.is_empty() {
+        return None;
+    }
+    parts.push(match impact.reads.found {
+        Some(found) => format!("found again {} after its end", seconds(found)),
+        None => "not found again".to_owned(),
+    });
+    Some(format!("{}: {}", impact.fault, parts.join("; ")))
 }
 
 /// The failed operations as text: `0`, or `43 unavailable, 3 undecided`.

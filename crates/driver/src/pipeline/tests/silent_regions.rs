@@ -109,8 +109,36 @@ fn a_slow_operation_in_a_region_that_responds_is_waited_for() {
     let fixture = Fixture::new(&["A"], &[("A", 8 * SECOND, well), ("B", MS, well)]);
     let (result, took) = fixture.run(&read(), without_hedging(60 * SECOND));
     assert_eq!((result.is_ok(), took), (true, 8 * SECOND));
-    assert_eq!((fixture.regions(), fixture.metadata_calls()), (vec!["A".to_owned()], vec!["probe"]));
+    assert_eq!(fixture.regions(), ["A"]);
+    assert_eq!(fixture.metadata_calls(), ["probe"; 7], "one each second");
     assert!(!is_unavailable(&fixture, "A"));
+}
+
+/// A region does not fall silent between two requests: some are under way, and began before its last response.
+#[test]
+fn a_region_that_responds_once_more_and_then_falls_silent_is_left() {
+    for (timeout, latest) in [(60, 3000), (5, 3000), (1, 750)] {
+        let fixture = silent_first_region(&["A"], 200);
+        let settings = DriverSettings::default();
+        let options = without_hedging(timeout * SECOND);
+        let settings = settings.for_operation(Some(&options)).expect("valid");
+        let operation = read();
+        let mut call = Box::pin(execute(&fixture, &operation, &settings, fixture.clock.now()));
+        assert!((&mut call).now_or_never().is_none());
+        fixture.time.advance(10 * MS);
+        let account = fixture.account.snapshot();
+        let a = account.all().find(|endpoint| endpoint.region() == &Region::new("A")).expect("A");
+        a.last_response().record(fixture.clock.now());
+        let result = loop {
+            match (&mut call).now_or_never() {
+                Some(result) => break result,
+                None => assert!(fixture.time.advance_to_next().is_some(), "the operation waits for nothing"),
+            }
+        };
+        assert!(result.is_ok(), "{timeout} s: {result:?}");
+        assert_eq!(fixture.regions(), ["A", "B"], "{timeout} s");
+        assert!(fixture.time.elapsed() <= latest * MS + 2 * MS, "{timeout} s: {:?}", fixture.time.elapsed());
+    }
 }
 
 #[test]

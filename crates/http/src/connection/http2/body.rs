@@ -14,7 +14,7 @@ use crate::call::{Call, StepError};
 use crate::clock;
 use crate::connection::ResponseBody;
 use crate::deadline;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::settings::Settings;
 use crate::trace::Step;
 
@@ -114,7 +114,14 @@ impl Http2Body {
                 }
                 Poll::Ready(Some(Ok(chunk)))
             }
-            Some(Err(error)) => self.fail(step_error(error, Step::Body)),
+            Some(Err(error)) => {
+                let mut error = step_error(error, Step::Body);
+                // A peer that has begun to respond cannot say any more that it did nothing.
+                if error.kind == ErrorKind::Refused {
+                    error.kind = ErrorKind::Closed;
+                }
+                self.fail(error)
+            }
             None => {
                 self.finish(now);
                 Poll::Ready(None)

@@ -102,6 +102,19 @@ impl Http2Pool {
         }
     }
 
+    /// Takes closed connections out of the pool, and grants their place to waiters.
+    pub(super) fn remove_closed(self: &Arc<Self>) {
+        self.with_state(|state| {
+            state.remove_closed();
+            self.grant_to_waiters(state);
+        });
+    }
+
+    /// The permit to open a connection for a request that had not asked for a stream, if there is room for one.
+    pub(crate) fn try_connect(self: &Arc<Self>) -> Option<ConnectPermit> {
+        self.with_state(|state| self.try_grant_connect(state))
+    }
+
     /// Empties the queue, because the host turned out to speak HTTP/1.1.
     pub(crate) fn send_waiters_to_http1(&self) {
         let waiters = self.with_state(|state| {
@@ -143,12 +156,16 @@ impl Http2Pool {
         if let Some(permit) = state.connections.iter().find_map(|http2| http2.try_acquire(Reuse::Reused)) {
             return Some(Grant::Stream(permit));
         }
-        state.deferred_drops.closed.extend(state.connections.extract_if(.., |http2| http2.is_closed()));
+        self.try_grant_connect(state).map(Grant::Connect)
+    }
+
+    fn try_grant_connect(self: &Arc<Self>, state: &mut State) -> Option<ConnectPermit> {
+        state.remove_closed();
         if state.connecting || state.connections.len() >= self.connections_max {
             return None;
         }
         state.connecting = true;
-        Some(Grant::Connect(ConnectPermit(Arc::clone(self))))
+        Some(ConnectPermit(Arc::clone(self)))
     }
 
     /// Runs `change` under the lock, and then drops what it deferred.
@@ -159,6 +176,12 @@ impl Http2Pool {
         drop(state);
         drop(deferred_drops);
         result
+    }
+}
+
+impl State {
+    fn remove_closed(&mut self) {
+        self.deferred_drops.closed.extend(self.connections.extract_if(.., |http2| http2.is_closed()));
     }
 }
 
