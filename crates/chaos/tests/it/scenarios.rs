@@ -13,6 +13,8 @@ const SCALE: f64 = 0.4;
 /// The factor where a region must be left: within 3 s, which is not scaled.
 const LEFT_SCALE: f64 = 0.6;
 const SEED: u64 = 1;
+/// The operations per second of all variants of a scenario that has many.
+const RATE_ALL: u32 = 64;
 
 /// Executes a schedule on a new account.
 pub(crate) async fn execute(schedule: &Schedule) -> Report {
@@ -31,7 +33,7 @@ async fn survives(name: &str) -> Vec<Report> {
     if workload.workers == Workload::default().workers {
         (workload.workers, workload.readers) = (8, workload.readers / 2);
     }
-    workload.rate = workload.rate.min(if variants.len() > 2 { 25 } else { 50 });
+    workload.rate = workload.rate.min(if variants.len() > 2 { RATE_ALL / variants.len() as u32 } else { 50 });
     workload.deadline = Duration::from_secs(15);
     workload.tolerance = Duration::from_secs(2);
     let mut scale = SCALE;

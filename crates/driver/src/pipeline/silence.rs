@@ -29,6 +29,8 @@ use crate::telemetry::update_account;
 /// left, within these limits.
 const WAIT_MIN: Duration = Duration::from_millis(250);
 const WAIT_MAX: Duration = Duration::from_secs(1);
+/// The resolution of [`LastResponse`](crate::routing::LastResponse): silence begins so long after a response.
+const TICK: Duration = Duration::from_micros(1);
 
 /// What an attempt does when its region is silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +80,15 @@ impl<C: PipelineContext> Execution<'_, C> {
             }
             match select(work.as_mut(), Box::pin(self.responds(endpoint, since, wait))).await {
                 Either::Left((result, _)) => return result,
-                Either::Right((true, _)) => since = clock.now(),
+                Either::Right((true, _)) => {
+                    let newer = endpoint.last_response().get().map(|response| after(response, TICK));
+                    since = newer.filter(|newer| *newer > since).unwrap_or_else(|| clock.now());
+                }
                 Either::Right((false, _)) if policy.may_give_up => {
+                    // An attempt that began before the last response does not count by itself.
+                    if since > started {
+                        self.record_no_response(endpoint, since);
+                    }
                     return silent(endpoint, started, clock.now().saturating_duration_since(started));
                 }
                 // It cannot be sent again. Its response may still come, and the others need not wait for it.
