@@ -29,7 +29,7 @@ use crate::telemetry::update_account;
 /// left, within these limits.
 const WAIT_MIN: Duration = Duration::from_millis(250);
 const WAIT_MAX: Duration = Duration::from_secs(1);
-/// The resolution of [`LastResponse`](crate::routing::LastResponse): silence begins so long after a response.
+/// The resolution of `LastResponse`: silence begins so long after a response.
 const TICK: Duration = Duration::from_micros(1);
 
 /// What an attempt does when its region is silent.
