@@ -75,7 +75,8 @@ async fn a_lookup_that_gets_no_response_ends_with_the_call_that_needs_it() {
     let server = FaultyServer::start().await;
     for about in [RequestTarget::Account, RequestTarget::Container, RequestTarget::Ranges] {
         server.inject(about, FaultyResponse::Stalls(Vec::new()));
-        Box::pin(check_all_calls(about, &|| server.driver(DriverOptions::new()), &server.test_account)).await;
+        let driver = || server.driver(DriverOptions::new());
+        Box::pin(check_all_calls(about, &driver, &server.test_account)).await;
     }
 }
 

@@ -68,6 +68,8 @@ enum Fault {
     TooLong,
     /// The deadline is over before anything is sent.
     TooLate,
+    /// The caller's session token has a character that no header can hold.
+    InvalidHeader,
     /// No response before the deadline.
     Slow,
 }
@@ -171,6 +173,7 @@ const CASES: &[Case] = &[
     case("no response, maybe sent", "writes", LOST, WRITE),
     case("no response, maybe sent", "repeatable writes", LOST, REPEATABLE),
     case("no token from the credential", "any", &[Fault::NoToken], ANY),
+    case("a request that cannot be sent", "any", &[Fault::InvalidHeader], ANY),
     case("an unreadable response", "reads", &[Fault::TooLong], READ),
     case("an unreadable response", "writes", &[Fault::TooLong], WRITE),
     case("deadline, not sent", "any", &[Fault::TooLate], ANY),
@@ -340,13 +343,16 @@ impl Scenario {
                     FaultyResponse::TooLong(head.into_bytes(), usize::MAX >> 16),
                 );
             }
-            Fault::TooLate => return,
+            Fault::TooLate | Fault::InvalidHeader => return,
         };
         self.test_account.running.faults().add(rule.in_region(self.here).named("fault")).expect("a rule");
     }
 
     async fn run(&self, fault: Fault, call: Call) -> Result<Response, Error> {
-        let operation = self.operation(call);
+        let mut operation = self.operation(call);
+        if fault == Fault::InvalidHeader {
+            operation = operation.with_session_token("0:-1#1\r\nx-forged: 1");
+        }
         let deadline = match fault {
             Fault::TooLate => Duration::from_nanos(1),
             Fault::Slow => Duration::from_millis(500),
@@ -415,6 +421,7 @@ impl Scenario {
             "`DeadlineExceeded`" => ErrorKind::DeadlineExceeded,
             "`Unauthenticated`" => ErrorKind::Unauthenticated,
             "`BadResponse`" => ErrorKind::BadResponse,
+            "`BadRequest`" => ErrorKind::BadRequest,
             other => panic!("the table names an unknown error '{other}'"),
         };
         assert_eq!(error.kind(), expected, "{label}: {error}");
@@ -422,7 +429,7 @@ impl Scenario {
         if diagnostics.omitted() == 0 {
             let tried = attempts(diagnostics).len();
             // Nothing is on record of what was never sent.
-            let unsent = matches!(fault, Fault::TooLate | Fault::NoToken);
+            let unsent = matches!(fault, Fault::TooLate | Fault::NoToken | Fault::InvalidHeader);
             let as_told = if unsent { tried == 0 } else { tried > 0 && retries.contains(&(tried - 1)) };
             assert!(as_told, "{label}: {}", diagnostics.summary());
         } else {
@@ -496,9 +503,15 @@ fn options(preferred: &[&str]) -> DriverOptions {
     DriverOptions::new().with_operation(operation.with_timeouts(timeouts))
 }
 
+static NOTHING_TRIED: std::sync::OnceLock<Diagnostics> = std::sync::OnceLock::new();
+
 fn diagnostics(result: &Result<Response, Error>) -> &Diagnostics {
     match result {
         Ok(response) => response.diagnostics(),
+        // What was refused before anything was tried has none.
+        Err(error) if error.kind() == ErrorKind::BadRequest && error.status().is_none() => {
+            NOTHING_TRIED.get_or_init(Diagnostics::default)
+        }
         Err(error) => error.diagnostics().expect("diagnostics"),
     }
 }
