@@ -64,3 +64,31 @@ impl WeakDriver {
         self.0.upgrade().map(CosmosDriver)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use protocol::authorization::EMULATOR_KEY;
+    use protocol::partition::PartitionKey;
+
+    use super::*;
+    use crate::account::Account;
+    use crate::operation::ContainerName;
+    use crate::options::{DriverOptions, OperationOptions};
+    use crate::pipeline;
+    use crate::runtime::CosmosRuntime;
+    use crate::sharding::testing::Factory;
+
+    #[test]
+    fn a_span_that_nobody_wants_takes_no_room_in_the_future_of_an_operation() {
+        let account = Account::with_key("https://one.example/", EMULATOR_KEY).expect("valid");
+        let runtime = CosmosRuntime::builder(Arc::new(Factory::default())).build().expect("valid");
+        let driver = runtime.driver(&account, DriverOptions::new()).expect("valid");
+        let name = ContainerName::new("shop", "orders");
+        let read = Operation::read_item(&name, PartitionKey::single("ada"), "1");
+        let (inner, options) = (&*driver.0, OperationOptions::new());
+        let settings = OperationSettings::default();
+        let attempts = size_of_val(&pipeline::execute(inner, &read, &settings, inner.clock.now()));
+        let all = size_of_val(&driver.execute_operation(&read, &options));
+        assert!(all < attempts + 1024, "{all} bytes, of which {attempts} are the attempts");
+    }
+}

@@ -37,7 +37,7 @@ pub struct ServicePages {
 #[derive(Clone, Debug)]
 pub(crate) struct CallOptions {
     options: OperationOptions,
-    /// The same, with the deadline of the call in progress.
+    /// The options with the deadline of the call in progress.
     current: Arc<Mutex<OperationOptions>>,
 }
 

@@ -151,7 +151,7 @@ async fn pages_tell_where_their_requests_went_and_keep_the_last_of_them_only() {
         let page = feed.next_page().await.expect("a page");
         assert_eq!(page.diagnostics.len(), page.requests.min(16) as usize);
         for delivered in &page.diagnostics {
-            assert_eq!(delivered.operation(), "read_feed");
+            assert_eq!(delivered.operation(), "query_change_feed");
             regions.push(
                 delivered
                     .attempts()

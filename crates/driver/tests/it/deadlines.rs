@@ -17,8 +17,8 @@ use serde_json::json;
 use crate::faulty_server::{FaultyResponse, FaultyServer, RequestTarget};
 use crate::test_account::{TestAccount, item, run, within};
 
-/// What callers ask for in these tests.
-const ASKED: Duration = Duration::from_millis(500);
+/// The deadline of the calls in these tests.
+const TIMEOUT: Duration = Duration::from_millis(500);
 /// What a call may take: the deadline, and what a busy machine adds.
 const ALLOWED: Duration = Duration::from_millis(1500);
 
@@ -33,9 +33,9 @@ async fn fails_in_time<T>(name: &str, call: impl Future<Output = Result<T, Error
     error
 }
 
-/// Every kind of call that looks a container up, with a deadline of [`ASKED`].
+/// Every kind of call that looks a container up, with a deadline of [`TIMEOUT`].
 async fn check_all_calls(about: RequestTarget, driver: &dyn Fn() -> CosmosDriver, account: &TestAccount) {
-    let (options, name) = (within(ASKED), &account.container);
+    let (options, name) = (within(TIMEOUT), &account.container);
     let query = async {
         let mut pages = driver().query(name, QUERY, &QueryOptions::new(), &options).await?;
         pages.next_page().await
@@ -46,7 +46,7 @@ async fn check_all_calls(about: RequestTarget, driver: &dyn Fn() -> CosmosDriver
     };
     let bulk = async {
         let operations = vec![Ok(BulkOperation::upsert(PartitionKey::single("a"), item("a", 1)))];
-        let bulk = BulkOptions::new().with_operation(options.clone()).with_retry_for(ASKED / 2);
+        let bulk = BulkOptions::new().with_operation(options.clone()).with_retry_for(TIMEOUT / 2);
         let mut results = driver().bulk(name, futures::stream::iter(operations), bulk);
         results.next().await.expect("one result").outcome
     };
@@ -75,7 +75,7 @@ async fn a_lookup_that_gets_no_response_ends_with_the_call_that_needs_it() {
     let server = FaultyServer::start().await;
     for about in [RequestTarget::Account, RequestTarget::Container, RequestTarget::Ranges] {
         server.inject(about, FaultyResponse::Stalls(Vec::new()));
-        check_all_calls(about, &|| server.driver(DriverOptions::new()), &server.test_account).await;
+        Box::pin(check_all_calls(about, &|| server.driver(DriverOptions::new()), &server.test_account)).await;
     }
 }
 
@@ -86,7 +86,7 @@ async fn a_page_that_takes_many_requests_has_one_deadline() {
     for id in ["a", "b", "c", "d"] {
         run(&driver, &server.test_account.create_item(id)).await.expect("made");
     }
-    let options = within(ASKED);
+    let options = within(TIMEOUT);
     let name = &server.test_account.container;
     // An ordered query needs a page of every partition before its first row.
     let mut pages = driver.query(name, QUERY, &QueryOptions::new(), &options).await.expect("planned");
@@ -129,7 +129,7 @@ async fn a_deadline_of_the_work_ends_each_of_its_operations() {
     let driver = server.driver(DriverOptions::new());
     run(&driver, &server.test_account.create_item("a")).await.expect("made");
     let options =
-        driver.call_deadline(&within(ASKED)).and_then(|deadline| deadline.options()).expect("valid");
+        driver.call_deadline(&within(TIMEOUT)).and_then(|deadline| deadline.options()).expect("valid");
     server.inject(RequestTarget::Items, FaultyResponse::Stalls(Vec::new()));
     let work = async {
         for _ in 0..10 {
@@ -204,7 +204,7 @@ async fn pages_that_nobody_waits_for_say_nothing_about_their_region() {
     let one = QueryOptions::new().with_page_items(NonZeroU32::new(1).expect("not zero"));
     let name = &test_account.container;
     for _ in 0..3 {
-        let mut pages = driver.query(name, QUERY, &one, &within(ASKED)).await.expect("planned");
+        let mut pages = driver.query(name, QUERY, &one, &within(TIMEOUT)).await.expect("planned");
         pages.next_page().await.expect("read").expect("a page");
         // The caller works on the row for longer than the region may be silent, and leaves.
         tokio::time::sleep(Duration::from_millis(1200)).await;

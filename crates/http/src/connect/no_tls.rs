@@ -10,7 +10,7 @@ use crate::trace::{Protocol, Step};
 pub(crate) struct Trust {}
 
 impl Trust {
-    /// Trusts nothing more.
+    /// Adds what `defaults` trusts, which is nothing in a build without TLS.
     pub(crate) fn or(self, _defaults: Trust) -> Self {
         self
     }

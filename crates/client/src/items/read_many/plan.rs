@@ -246,7 +246,7 @@ mod tests {
             PartitionKeyComponent::Bool(true),
         ]);
         check_query(
-            &["/a/b", "/c", "/d \"e\""],
+            &["/a/b", "/c", "/'d \"e\"'"],
             &[ItemIdentity::new(key, "x")],
             r#"(NOT IS_PRIMITIVE(c["a"]["b"]) AND IS_NULL(c["c"]) AND c["d \"e\""] = @p0 AND c.id = @p1)"#,
             &[true.into(), "x".into()],

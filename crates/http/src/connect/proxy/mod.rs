@@ -37,9 +37,9 @@ pub struct Proxy {
 /// How a tunnel is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProxyProtocol {
-    /// CONNECT of HTTP/1.1.
+    /// The CONNECT method of HTTP/1.1, over TCP.
     Http,
-    /// CONNECT of HTTP/1.1, over TLS.
+    /// The CONNECT method of HTTP/1.1, over TLS to the proxy.
     Https,
     /// SOCKS 5, with addresses that this client resolves.
     Socks5,
