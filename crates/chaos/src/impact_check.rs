@@ -148,6 +148,10 @@ mod tests {
         OperationSample::new(OperationClass::Write, MS * began, MS * 10, Some("undecided"))
     }
 
+    /// A name, the expectation, the operations, how long the run lasted, and the violation.
+    type Case =
+        (&'static str, &'static str, Vec<OperationSample>, Duration, Option<(Guarantee, &'static str)>);
+
     #[test]
     fn expectations_about_regions_are_met_or_named() {
         let before = read(500, 4, &[WEST]);
@@ -156,7 +160,7 @@ mod tests {
         let back = read(12_000, 5, &[WEST]);
         let (left, found) = ("left-within = '3s'", "found-within = '30s'");
         let end = MS * 40_000;
-        let table: &[(&str, &str, Vec<OperationSample>, Duration, Option<(Guarantee, &str)>)] = &[
+        let table: &[Case] = &[
             ("left in time", left, vec![before, last, later], end, None),
             (
                 "a late read there",
