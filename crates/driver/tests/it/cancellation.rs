@@ -242,7 +242,8 @@ fn pages_can_be_dropped_at_every_await() {
             while pages.next_page().await.expect("a page").is_some() {}
         };
         let dropped = dropped_everywhere(&watched, Over::Http1, "a query of all partitions", all).await;
-        assert!(dropped >= 4, "it asks four partitions: {dropped}");
+        // The four partitions are read at the same time, in tasks: several may have responded at one poll.
+        assert!(dropped >= 1, "it waits for four partitions: {dropped}");
         let changes = async || {
             let options = ChangeFeedOptions::new().with_start(ChangeFeedStart::Beginning);
             let feed = driver.change_feed(&test_account.container, options, &within(DEADLINE)).await;
