@@ -139,7 +139,7 @@ impl GatewayClient {
             attempt.progress.inspect(|progress| progress.requested());
             let until = attempt.deadline.min(after(begun, limits.request_timeout));
             let resends = attempt.earlier.len() + usize::from(attempt.last.is_some());
-            let activity_id = outgoing.headers.get(names::ACTIVITY_ID);
+            let activity_id = || outgoing.headers.get(names::ACTIVITY_ID);
             let span = AttemptSpan::start(request.context, attempt.endpoint, resends, activity_id);
             let send =
                 || self.connections.send(attempt.endpoint, &outgoing, attempt.excluded_shard, begun, until);

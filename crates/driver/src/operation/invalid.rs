@@ -10,7 +10,8 @@ use super::{Operation, Precondition};
 impl Operation {
     /// What is wrong with the ids or headers of the operation; `None` if it can be sent.
     ///
-    /// Cost: one pass over the values the caller gave; allocates only for the message.
+    /// Cost: one pass over the values the caller gave; allocates only for the message. The header of a partition key
+    /// is escaped JSON, so it is always valid.
     pub fn invalid_because(&self) -> Option<String> {
         if self.target.names_nothing() {
             let link = self.target.link();
@@ -22,21 +23,29 @@ impl Operation {
             Precondition::IfMatch(etag) => Some((names::IF_MATCH, etag.as_str())),
             Precondition::IfNoneMatch(etag) => Some((names::IF_NONE_MATCH, etag.as_str())),
         };
-        let key = self.key_header().map(|key| (names::PARTITION_KEY, key));
-        let own = self.headers.iter().map(|(name, value)| (*name, value.as_ref()));
-        own.chain(token).chain(condition).chain(key).find_map(|(name, value)| invalid_header(name, value))
+        for (name, value) in token.into_iter().chain(condition) {
+            if let Some(problem) = invalid_value(name, value) {
+                return Some(problem);
+            }
+        }
+        self.headers
+            .iter()
+            .find_map(|(name, value)| invalid_name(name).or_else(|| invalid_value(name, value)))
     }
 }
 
-/// What is wrong with a header; `None` if nothing is.
+/// What is wrong with the name of a header; `None` if nothing is.
+fn invalid_name(name: &str) -> Option<String> {
+    let in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let is_valid = !name.is_empty() && name.bytes().all(in_name);
+    (!is_valid).then(|| format!("`{}` cannot be the name of a header", name.escape_debug()))
+}
+
+/// What is wrong with the value of a header; `None` if nothing is.
 ///
 /// Values are printable ASCII and tabs. HTTP tolerates other bytes above 127, but the service defines no encoding for
 /// them, and a condition that it cannot read must not be taken for no condition.
-fn invalid_header(name: &str, value: &str) -> Option<String> {
-    let in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if name.is_empty() || !name.bytes().all(in_name) {
-        return Some(format!("`{}` cannot be the name of a header", name.escape_debug()));
-    }
+fn invalid_value(name: &str, value: &str) -> Option<String> {
     if value.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~')) {
         return None;
     }
@@ -86,6 +95,8 @@ mod tests {
         for text in ["Zürich 東京 🚲", "a\nb\tc\0", "\u{7f}", "%2F", "a/b\\c?d#e"] {
             let read = Operation::read_item(&ContainerName::new("d", "c"), PartitionKey::single(text), text);
             assert_eq!(read.invalid_because(), None, "{text:?}");
+            let key = read.key_header().expect("a point read has a key");
+            assert_eq!(invalid_value(names::PARTITION_KEY, key), None, "{text:?}");
             assert!(read.target().path().bytes().all(|byte| byte.is_ascii_graphic()), "{text:?}");
         }
         assert!(

@@ -20,12 +20,13 @@ pub(crate) struct AttemptSpan {
 
 impl AttemptSpan {
     /// A span for a request, if a subscriber wants one. Without one it costs a comparison. `resends` counts the
-    /// requests of the same attempt before this one: after 429, or over another connection.
-    pub(crate) fn start(
+    /// requests of the same attempt before this one: after 429, or over another connection. `activity_id` is only
+    /// called for a span.
+    pub(crate) fn start<'a>(
         context: ExecutionContext,
         endpoint: &Endpoint,
         resends: usize,
-        activity_id: Option<&str>,
+        activity_id: impl FnOnce() -> Option<&'a str>,
     ) -> Option<AttemptSpan> {
         let span = tracing::debug_span!(
             target: ATTEMPT_TARGET,
@@ -37,7 +38,7 @@ impl AttemptSpan {
             http.request.resend_count = (resends > 0).then_some(resends as u64),
             server.address = endpoint.url().host_str(),
             server.port = endpoint.url().port_or_known_default(),
-            azure.service.request.id = activity_id,
+            azure.service.request.id = activity_id(),
             azure.cosmosdb.operation.request_charge = field::Empty,
             azure.cosmosdb.response.sub_status_code = field::Empty,
             db.response.status_code = field::Empty,

@@ -109,7 +109,7 @@ fn operation_span() -> OperationSpan {
 }
 
 fn attempt_span() -> AttemptSpan {
-    AttemptSpan::start(ExecutionContext::Initial, &endpoint(), 0, None).expect("somebody listens")
+    AttemptSpan::start(ExecutionContext::Initial, &endpoint(), 0, || None).expect("somebody listens")
 }
 
 fn record(status: Option<u16>) -> SendRecord {
@@ -209,6 +209,6 @@ fn with_nobody_listening_there_is_no_span() {
     let identity = ClientIdentity::new(endpoint(), "id", "perihelion/1");
     tracing::subscriber::with_default(tracing::subscriber::NoSubscriber::new(), || {
         assert!(OperationSpan::start(&read(), &identity, || panic!("nobody asks")).is_none());
-        assert!(AttemptSpan::start(ExecutionContext::Initial, &endpoint(), 0, None).is_none());
+        assert!(AttemptSpan::start(ExecutionContext::Initial, &endpoint(), 0, || None).is_none());
     });
 }
