@@ -1,7 +1,7 @@
 //! Signs in with Microsoft Entra ID instead of a key.
 //!
 //! ```text
-//! peri up                                     # or PERI_CONNECTION_STRING of a real account
+//! peri up                                     # or COSMOS_CONNECTION_STRING of a real account
 //! cargo run -p perihelion --example aad
 //! ```
 //!

@@ -1,7 +1,7 @@
 //! A transaction: several operations on the items of one customer, all or none.
 //!
 //! ```text
-//! peri up                                     # or PERI_CONNECTION_STRING of a real account
+//! peri up                                     # or COSMOS_CONNECTION_STRING of a real account
 //! cargo run -p perihelion --example batch
 //! ```
 

@@ -1,7 +1,7 @@
 //! Sets the options of single calls: deadline, regions, hedging, priority, headers, and metrics of a query.
 //!
 //! ```text
-//! peri up                                     # or PERI_CONNECTION_STRING of a real account
+//! peri up                                     # or COSMOS_CONNECTION_STRING of a real account
 //! cargo run -p perihelion --example call_options
 //! ```
 

@@ -1,7 +1,7 @@
 //! Sets the consistency, the regions and the deadline of one operation.
 //!
 //! ```text
-//! peri up                                     # or PERI_CONNECTION_STRING of a real account
+//! peri up                                     # or COSMOS_CONNECTION_STRING of a real account
 //! cargo run -p perihelion --example consistency
 //! ```
 
@@ -30,11 +30,11 @@ pub(crate) async fn run(client: &CosmosClient) -> Result<()> {
     let read = orders.read_item::<Order>("frank", "o-8").session_token(&token).await?;
     println!("as of the session {token}: {:?}", read.value());
 
-    // Eventual consistency is the cheapest: it returns what the nearest region has.
+    // Eventual consistency is the cheapest: it returns what a region has. This call leaves the first one out.
     let eventual = ConsistencyOptions::new().with_read_strategy(ReadConsistencyStrategy::Eventual);
     let quick = OperationOptions::new()
         .with_consistency(eventual)
-        .with_regions(RegionOptions::new().with_preferred(["North Europe"]))
+        .with_regions(RegionOptions::new().with_excluded(["West US"]))
         .with_hedging(HedgingOptions::new().with_enabled(false))
         .with_timeouts(TimeoutOptions::new().with_end_to_end(Duration::from_secs(2)));
     match orders.read_item::<Order>("frank", "o-8").options(quick).optional().await? {

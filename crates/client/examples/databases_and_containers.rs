@@ -1,7 +1,7 @@
 //! Creates, lists, changes and deletes databases and containers.
 //!
 //! ```text
-//! peri up                                     # or PERI_CONNECTION_STRING of a real account
+//! peri up                                     # or COSMOS_CONNECTION_STRING of a real account
 //! cargo run -p perihelion --example databases_and_containers
 //! ```
 

@@ -1,7 +1,7 @@
 //! Reads the change feed, and continues from a continuation.
 //!
 //! ```text
-//! peri up                                     # or PERI_CONNECTION_STRING of a real account
+//! peri up                                     # or COSMOS_CONNECTION_STRING of a real account
 //! cargo run -p perihelion --example follow_changes
 //! ```
 

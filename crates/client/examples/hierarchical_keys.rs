@@ -1,7 +1,7 @@
 //! A partition key of three levels: the whole key for one item, a prefix of it for all items that share the prefix.
 //!
 //! ```text
-//! peri up                                     # or PERI_CONNECTION_STRING of a real account
+//! peri up                                     # or COSMOS_CONNECTION_STRING of a real account
 //! cargo run -p perihelion --example hierarchical_keys
 //! ```
 

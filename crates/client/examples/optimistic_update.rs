@@ -1,7 +1,7 @@
 //! Reads an item, changes it and replaces it; starts again if another client has changed it in between.
 //!
 //! ```text
-//! peri up                                     # or PERI_CONNECTION_STRING of a real account
+//! peri up                                     # or COSMOS_CONNECTION_STRING of a real account
 //! cargo run -p perihelion --example optimistic_update
 //! ```
 

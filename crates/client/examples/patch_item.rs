@@ -1,7 +1,7 @@
 //! Changes properties of an item without reading it first.
 //!
 //! ```text
-//! peri up                                     # or PERI_CONNECTION_STRING of a real account
+//! peri up                                     # or COSMOS_CONNECTION_STRING of a real account
 //! cargo run -p perihelion --example patch_item
 //! ```
 

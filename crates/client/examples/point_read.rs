@@ -1,7 +1,7 @@
 //! Reads one item: with its system properties, only if it exists, only if it has changed.
 //!
 //! ```text
-//! peri up                                     # or PERI_CONNECTION_STRING of a real account
+//! peri up                                     # or COSMOS_CONNECTION_STRING of a real account
 //! cargo run -p perihelion --example point_read
 //! ```
 

@@ -1,7 +1,7 @@
 //! Reads a query page by page with a continuation in between, as a web server would do it.
 //!
 //! ```text
-//! peri up                                     # or PERI_CONNECTION_STRING of a real account
+//! peri up                                     # or COSMOS_CONNECTION_STRING of a real account
 //! cargo run -p perihelion --example query_pages
 //! ```
 

@@ -1,7 +1,7 @@
 //! Queries as streams: the rows of one customer, and sums over all customers.
 //!
 //! ```text
-//! peri up                                     # or PERI_CONNECTION_STRING of a real account
+//! peri up                                     # or COSMOS_CONNECTION_STRING of a real account
 //! cargo run -p perihelion --example query_stream
 //! ```
 

@@ -1,7 +1,7 @@
 //! Reads many items by their keys and ids, with few requests and one deadline, through a typed view of the container.
 //!
 //! ```text
-//! peri up                                     # or PERI_CONNECTION_STRING of a real account
+//! peri up                                     # or COSMOS_CONNECTION_STRING of a real account
 //! cargo run -p perihelion --example read_many
 //! ```
 

@@ -1,7 +1,7 @@
 //! Sends the spans and metrics of a few calls to an OpenTelemetry collector, over OTLP.
 //!
 //! ```text
-//! peri up                                     # or PERI_CONNECTION_STRING of a real account
+//! peri up                                     # or COSMOS_CONNECTION_STRING of a real account
 //! docker run -p 4318:4318 otel/opentelemetry-collector
 //! cargo run -p perihelion --example telemetry
 //! RUST_LOG=perihelion=debug cargo run -p perihelion --example telemetry   # and the steps of each call

@@ -1,7 +1,7 @@
 //! Sets the throughput of a container: manual or autoscale.
 //!
 //! ```text
-//! peri up                                     # or PERI_CONNECTION_STRING of a real account
+//! peri up                                     # or COSMOS_CONNECTION_STRING of a real account
 //! cargo run -p perihelion --example throughput
 //! ```
 

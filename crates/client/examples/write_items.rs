@@ -1,7 +1,7 @@
 //! Creates, upserts, replaces and deletes an item.
 //!
 //! ```text
-//! peri up                                     # or PERI_CONNECTION_STRING of a real account
+//! peri up                                     # or COSMOS_CONNECTION_STRING of a real account
 //! cargo run -p perihelion --example write_items
 //! ```
 

@@ -78,7 +78,8 @@ macro_rules! call_options {
                 self
             }
 
-            /// Leaves these regions out, instead of those that the client leaves out. An empty list leaves none out.
+            /// Leaves these regions out, instead of those that the client leaves out. An empty list leaves none out. If no
+            /// region remains that takes the operation, the first one is used all the same; unknown names change nothing.
             pub fn excluded_regions(
                 mut self,
                 regions: impl IntoIterator<Item = impl Into<$crate::Region>>,

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 const LOCAL: &str = "AccountEndpoint=http://localhost:8081/;AccountKey=\
     C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
-/// A client of the account in `PERI_CONNECTION_STRING`, or of the local account of `peri up`.
+/// A client of the account in `COSMOS_CONNECTION_STRING`, or of the local account of `peri up`.
 pub(crate) fn connect() -> Result<CosmosClient> {
     CosmosClient::from_connection_string(&connection_string())
 }
 
-/// The connection string in `PERI_CONNECTION_STRING`, or that of the local account of `peri up`.
+/// The connection string in `COSMOS_CONNECTION_STRING`, or that of the local account of `peri up`.
 pub(crate) fn connection_string() -> String {
-    std::env::var("PERI_CONNECTION_STRING").unwrap_or_else(|_| LOCAL.to_owned())
+    std::env::var("COSMOS_CONNECTION_STRING").unwrap_or_else(|_| LOCAL.to_owned())
 }
 
 /// An order of a customer.

@@ -56,11 +56,14 @@ fn may_arrive_late(operation: &Operation) -> bool {
         || operation.is_idempotent()
 }
 
-/// When the second attempt starts. `p99` is the first region's recent 99th percentile, if it is known.
-pub(crate) fn threshold(setting: HedgingThreshold, p99: Option<Duration>) -> Duration {
+/// When the second attempt starts. `p99` is the first region's recent 99th percentile, if it is known. A dynamic
+/// threshold leaves the second attempt two thirds of the operation's `time_left`.
+pub(crate) fn threshold(setting: HedgingThreshold, p99: Option<Duration>, time_left: Duration) -> Duration {
     match setting {
         HedgingThreshold::Static(after) => after,
-        HedgingThreshold::Dynamic { min, max } => p99.unwrap_or(THRESHOLD_UNKNOWN).clamp(min, max),
+        HedgingThreshold::Dynamic { min, max } => {
+            p99.unwrap_or(THRESHOLD_UNKNOWN).clamp(min, max).min(time_left / 3)
+        }
     }
 }
 

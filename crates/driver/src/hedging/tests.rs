@@ -175,8 +175,12 @@ fn the_threshold_stays_within_its_bounds() {
         (HedgingThreshold::Dynamic { min: 50 * MS, max: 100 * MS }, None, 100 * MS),
         (HedgingThreshold::Static(70 * MS), Some(200 * MS), 70 * MS),
     ] {
-        assert_eq!(threshold(setting, p99), expected);
+        assert_eq!(threshold(setting, p99, Duration::MAX), expected);
     }
+    // The second attempt needs time as well.
+    assert_eq!(threshold(dynamic, None, 300 * MS), 100 * MS);
+    assert_eq!(threshold(dynamic, Some(200 * MS), 300 * MS), 100 * MS);
+    assert_eq!(threshold(HedgingThreshold::Static(200 * MS), None, 300 * MS), 200 * MS);
 }
 
 #[test]

@@ -227,6 +227,13 @@ impl DriverSettings {
         operation: Option<&OperationOptions>,
     ) -> Result<Cow<'_, OperationSettings>, InvalidOption> {
         match operation {
+            // The order of regions belongs to the account's state, which all operations of a driver share.
+            Some(own) if own.regions.preferred.is_some() => Err(InvalidOption::new(
+                "regions.preferred",
+                "it is an option of clients, not of single operations; exclude regions instead, or build \
+                 another client"
+                    .to_owned(),
+            )),
             Some(own) if !own.is_empty() => own.clone().or(&self.layers).resolve().map(Cow::Owned),
             _ => Ok(Cow::Borrowed(&self.operation)),
         }
@@ -242,6 +249,14 @@ mod tests {
     fn deadline(seconds: u64) -> OperationOptions {
         let timeouts = TimeoutOptions::new().with_end_to_end(Duration::from_secs(seconds));
         OperationOptions::new().with_timeouts(timeouts)
+    }
+
+    #[test]
+    fn an_operation_cannot_prefer_regions() {
+        let regions = RegionOptions::new().with_preferred(["East US"]);
+        let options = OperationOptions::new().with_regions(regions);
+        let error = DriverSettings::default().for_operation(Some(&options)).expect_err("no silent loss");
+        assert!(error.to_string().contains("regions.preferred"), "{error}");
     }
 
     fn driver(options: Option<OperationOptions>) -> DriverOptions {

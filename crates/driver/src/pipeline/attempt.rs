@@ -78,7 +78,9 @@ impl<'a, C: PipelineContext> Execution<'a, C> {
                 other_maybe_applied: false,
             };
         };
-        let after = threshold(hedging.threshold, route.endpoint.latencies().p99(operation.kind(), started));
+        let p99 = route.endpoint.latencies().p99(operation.kind(), started);
+        let time_left = self.deadline.saturating_duration_since(started);
+        let after = threshold(hedging.threshold, p99, time_left);
         let policy =
             SilencePolicy { is_checked: wanted.region_count(view.account) > 2, is_raced: false, ..policy };
         let start = || {

@@ -21,6 +21,7 @@ use crate::clock::after;
 use crate::diagnostics::{ExecutionContext, SendRecord};
 use crate::gateway::{AttemptProgress, GatewayOutcome, GatewayResult};
 use crate::hedging;
+use crate::operation::Plane;
 use crate::options::{THRESHOLD_CEILING, THRESHOLD_FLOOR};
 use crate::routing::{Endpoint, ProbeRole, Route};
 use crate::telemetry::update_account;
@@ -29,6 +30,8 @@ use crate::telemetry::update_account;
 /// left, within these limits.
 const WAIT_MIN: Duration = Duration::from_millis(250);
 const WAIT_MAX: Duration = Duration::from_secs(1);
+/// The limit for metadata: operations with a deadline of their own wait for it, and it is read quickly.
+const METADATA_WAIT_MAX: Duration = Duration::from_millis(500);
 /// The resolution of `LastResponse`: silence begins so long after a response.
 const TICK: Duration = Duration::from_micros(1);
 
@@ -67,7 +70,8 @@ impl<C: PipelineContext> Execution<'_, C> {
         if let Some(result) = early.await {
             return result;
         }
-        let wait = wait_for_response(self.deadline.saturating_duration_since(started));
+        let time_left = self.deadline.saturating_duration_since(started);
+        let wait = wait_for_response(time_left, self.operation.plane());
         let clock = self.context.clock();
         // A region that responded while the attempt waited may fall silent later, so it is asked again and again.
         // Ends: with `work`, which the attempt's timeout ends, or when the region is silent.
@@ -133,8 +137,12 @@ impl<C: PipelineContext> Execution<'_, C> {
 }
 
 /// How long to wait for a response, and then for that of a probe, with so much time left.
-fn wait_for_response(time_left: Duration) -> Duration {
-    (time_left / 4).clamp(WAIT_MIN, WAIT_MAX)
+fn wait_for_response(time_left: Duration, plane: Plane) -> Duration {
+    let max = match plane {
+        Plane::Data => WAIT_MAX,
+        Plane::Metadata => METADATA_WAIT_MAX,
+    };
+    (time_left / 4).clamp(WAIT_MIN, max)
 }
 
 /// The result of an attempt that was given up because its region is silent.
@@ -215,8 +223,10 @@ mod tests {
     fn short_deadlines_leave_time_for_another_region() {
         for (time_left, wait) in [(60_000, 1000), (5000, 1000), (2000, 500), (1000, 250), (10, 250)] {
             let left = Duration::from_millis(time_left);
-            assert_eq!(wait_for_response(left), Duration::from_millis(wait), "{time_left}");
+            assert_eq!(wait_for_response(left, Plane::Data), Duration::from_millis(wait), "{time_left}");
         }
+        let metadata = wait_for_response(Duration::from_secs(60), Plane::Metadata);
+        assert_eq!(metadata, Duration::from_millis(500));
     }
 
     #[test]

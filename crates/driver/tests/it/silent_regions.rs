@@ -157,6 +157,29 @@ async fn callers_who_leave_early_leave_the_region_too() {
     assert!(in_time > 20, "{in_time} reads");
 }
 
+/// A driver that knows little has to look containers up, and does not know how fast its regions are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn drivers_that_have_just_begun_leave_the_region_too() {
+    // The first driver knows its container, the second one only the account.
+    for (deadline, knows_container) in [(Duration::from_millis(600), true), (3 * SECOND, false)] {
+        let test_account = TestAccount::start().await;
+        run(&test_account.driver(), &test_account.upsert("a", 1)).await.expect("written");
+        let driver = test_account.driver_with(options(true, deadline, 10 * SECOND));
+        if knows_container {
+            run(&driver, &test_account.read("a")).await.expect("read");
+        } else {
+            driver.refresh_account().await;
+        }
+        test_account.running.region(WEST).expect("a region").down(DownMode::BlackHole).expect("down");
+        let silent_since = now();
+        while silent_since.elapsed() < LEFT_WITHIN + SECOND {
+            let began = silent_since.elapsed();
+            let read = run(&driver, &test_account.read("a")).await;
+            read.unwrap_or_else(|error| panic!("deadline {deadline:?}, at {began:?}: {error}"));
+        }
+    }
+}
+
 /// A partition that takes no writes in a region may still be read there.
 #[tokio::test]
 async fn writes_that_fail_move_elsewhere_and_reads_stay() {
