@@ -63,7 +63,8 @@
 //! ```
 //!
 //! Every call has `timeout`, `excluded_regions`, `hedging`, `header`, `priority`, `throughput_bucket`, and `options` for the
-//! rest. Setting an option again replaces its value; `options` merges, so what it does not set stays as it was.
+//! rest. Setting an option again replaces its value; `options` merges, so what it does not set stays as it was. What all
+//! calls share is set once, with [`CosmosClientBuilder::operations`].
 //!
 //! **Clients are cheap to clone** and share their connections, caches and the state of the account's regions. Create
 //! one for each account and keep it. Dropping a call cancels it.
@@ -87,10 +88,23 @@
 //! # }
 //! ```
 //!
+//! | kind | what to do |
+//! |---|---|
+//! | `NotFound`, `Conflict`, `PreconditionFailed` | decide: the item is not there, is there already, or has changed since it was read |
+//! | `Undecided` | read before trying again: a write may or may not have happened. [`repeatable`](WriteItem::repeatable) writes are retried |
+//! | `Throttled` | wait for `error.retry_after()`. The client has waited as often as the deadline allowed, and returns at once if the service asks for more time than is left |
+//! | `DeadlineExceeded`, `Unavailable`, `SessionUnavailable` | try again later, or allow more time: nothing was changed |
+//! | `BadRequest`, `TooLarge`, `Mismatch`, `Configuration`, `Unauthenticated`, `Forbidden` | change the call, the type or the settings; the message says which |
+//!
+//! [`ErrorKind::is_transient`] tells the kinds that may succeed unchanged. `error.diagnostics()` has the attempts, if there were
+//! any.
+//!
 //! # Following a call
 //!
-//! **Diagnostics** are part of every response and error and need no setup: `response.diagnostics().summary()` is one line
-//! for a log, [`to_json`](Diagnostics::to_json) has every attempt with its region, status, charge, times and connection.
+//! **Diagnostics** are part of every response and error and need no setup: `response.diagnostics().summary()` displays as
+//! one line for a log, [`to_json`](Diagnostics::to_json) is a text with every attempt, its region, status, charge, times and
+//! connection, and [`attempts`](Diagnostics::attempts) has the same as values: `attempt.diversion` says which region was
+//! avoided, and why.
 //!
 //! **Logs and traces** go through `tracing`. An operation is a span (`read_item orders`, level INFO), every request of it is a
 //! span within (region, status, charge, why it was sent, level DEBUG), and circuit breakers that open, regions that are left

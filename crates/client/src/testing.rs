@@ -270,7 +270,23 @@ impl FakeResponse {
         FakeResponse::status(Status::OK.0).body(value)
     }
 
-    /// 200 with the rows of a query.
+    /// 200 with an item as the service returns it: with this ETag and the other system properties, so that it can be
+    /// read as an [`Item`](crate::Item) and written back under a condition.
+    ///
+    /// # Panics
+    ///
+    /// If the value has no JSON form, or is no object.
+    pub fn item(value: &(impl Serialize + ?Sized), etag: &str) -> FakeResponse {
+        let mut item = serde_json::to_value(value).expect("the value has a JSON form");
+        let properties = item.as_object_mut().expect("an item is an object");
+        properties.insert("_rid".to_owned(), container_rid().to_string().into());
+        properties.insert("_etag".to_owned(), etag.into());
+        properties.insert("_ts".to_owned(), 1_700_000_000.into());
+        FakeResponse::ok(&item).header("etag", etag)
+    }
+
+    /// 200 with the rows of a query. Queries with ORDER BY, GROUP BY, DISTINCT or aggregates arrive rewritten, for the
+    /// client to merge partitions: their rows have another form. Test those against `peri up`.
     pub fn rows<T: Serialize>(rows: impl IntoIterator<Item = T>) -> FakeResponse {
         let rows: Vec<T> = rows.into_iter().collect();
         FakeResponse::ok(

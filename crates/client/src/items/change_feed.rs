@@ -129,6 +129,9 @@ impl<T: DeserializeOwned> FollowChanges<T> {
 
     /// The changes as a stream, which starts the feed when it is first polled and ends only with an error. It waits for
     /// the [poll interval](FollowChanges::poll_interval) whenever it has read all changes.
+    ///
+    /// A service that goes on after an error uses [`start`](FollowChanges::start): its pages continue where they failed,
+    /// and have continuations.
     pub fn stream(self) -> impl Stream<Item = Result<T>> + Send
     where
         T: Send,

@@ -20,7 +20,7 @@ pub struct ProcessorStatus {
     pub handled: u64,
     /// The number of changes that went to the dead-letter hook.
     pub dead_letters: u64,
-    /// The number of handler calls and requests that failed.
+    /// The number of handler calls, and of requests for changes, that failed. Requests for leases are not counted.
     pub failures: u64,
     /// The error of the last attempt to acquire leases, if it failed.
     pub last_error: Option<String>,

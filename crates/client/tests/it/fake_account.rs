@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use futures::TryStreamExt;
 use perihelion::connections::{HttpClientConfig, Transport, TransportFactory};
 use perihelion::testing::{FakeAccount, FakeResponse};
-use perihelion::{Account, ContainerClient, CosmosClient, ErrorKind, PartitionKey};
+use perihelion::{Account, ContainerClient, CosmosClient, ErrorKind, Item, PartitionKey};
 use serde_json::{Value, json};
 
 use crate::{Order, order};
@@ -43,6 +43,20 @@ async fn items_queries_and_errors_are_what_the_test_says() {
     let container = orders.read().await.expect("metadata").into_value();
     assert_eq!((container.id.as_str(), container.partition_key.paths.len()), ("orders", 1));
     assert_eq!(orders.feed_ranges().await.expect("metadata").len(), 1);
+}
+
+#[tokio::test]
+async fn an_optimistic_update_can_be_tested() {
+    let orders = orders(FakeAccount::new().respond(|request| match request.header("if-match") {
+        None => FakeResponse::item(&order("o-1", 5.0), "\"1\""),
+        Some("\"1\"") => FakeResponse::item(&order("o-1", 6.0), "\"2\""),
+        Some(_) => FakeResponse::status(412),
+    }));
+    let read = orders.read_item::<Item<Order>>("ada", "o-1").await.expect("read").into_value();
+    assert_eq!(read.etag, "\"1\"");
+    orders.replace_item("ada", "o-1", &order("o-1", 6.0)).if_match(read.etag).await.expect("replaced");
+    let late = orders.replace_item("ada", "o-1", &order("o-1", 7.0)).if_match("\"0\"").await;
+    assert_eq!(late.expect_err("it has changed").kind(), ErrorKind::PreconditionFailed);
 }
 
 #[tokio::test]
