@@ -82,8 +82,8 @@ impl AccountState {
     /// Trouble that was known stays known. Locations whose URL cannot be read are left out.
     #[must_use]
     pub fn with_properties(&self, properties: &AccountProperties, preferred: &[Region]) -> AccountState {
-        let reads = in_order(self.endpoints(&properties.readable_locations), preferred);
-        let writes = self.endpoints(&properties.writable_locations);
+        let writes = self.endpoints(&properties.writable_locations, &[]);
+        let reads = in_order(self.endpoints(&properties.readable_locations, &writes), preferred);
         // Of one write region there is nothing to prefer; of several, the nearest is the best.
         let multi_write = properties.enable_multiple_write_locations && writes.len() > 1;
         let writes = if multi_write { in_order(writes, preferred) } else { writes };
@@ -110,10 +110,11 @@ impl AccountState {
         }
     }
 
-    /// Endpoints are kept while their region and URL stay: connections and statistics hang on them.
-    fn endpoints(&self, locations: &[Location]) -> Vec<Endpoint> {
+    /// Endpoints are kept while their region and URL stay, and are the same for reads and writes: latencies, and when a
+    /// region last responded, hang on them. `new` are endpoints that were just made.
+    fn endpoints(&self, locations: &[Location], new: &[Endpoint]) -> Vec<Endpoint> {
         let known = |region: &Region, url: &Url| {
-            let mut known = self.failover_writes.iter();
+            let mut known = self.failover_writes.iter().chain(new);
             known.find(|endpoint| endpoint.region() == region && endpoint.url() == url).cloned()
         };
         let endpoint = |location: &Location| {
@@ -379,6 +380,19 @@ pub(crate) mod tests {
         broken.readable_locations[1].database_account_endpoint = "not a url".into();
         let state = AccountState::unknown(global()).with_properties(&broken, &[]);
         assert_eq!(names(state.reads()), ["A"]);
+    }
+
+    #[test]
+    fn what_is_known_of_a_region_survives_refreshes_and_is_one_for_reads_and_writes() {
+        let properties = properties(&["A"], &["A", "B"]);
+        let first = AccountState::unknown(global()).with_properties(&properties, &[]);
+        let now = Clock::machine().now();
+        first.reads()[0].last_response().record(now);
+        assert_eq!(first.writes()[0].last_response().get(), Some(now));
+        let refreshed = first.with_properties(&properties, &[]);
+        for endpoint in [&refreshed.reads()[0], &refreshed.writes()[0]] {
+            assert_eq!(endpoint.last_response().get(), Some(now));
+        }
     }
 
     #[test]

@@ -203,3 +203,24 @@ async fn writes_that_fail_move_elsewhere_and_reads_stay() {
     let state = driver.partition_state();
     assert!(state.breakers().all(|(key, _)| key.access == Access::Write));
 }
+
+/// A region that is slow for minutes is found available by every probe, and left again: hedging must not forget in
+/// between how fast the region was before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_region_that_stays_slow_is_hedged_for_as_long_as_it_is() {
+    let test_account = TestAccount::start().await;
+    let driver = warm_driver(&test_account, options(true, 60 * SECOND, 10 * SECOND)).await;
+    test_account.running.region(WEST).expect("a region").slow(Duration::from_millis(900)).expect("slow");
+    let slow_since = now();
+    let mut returned_west = 0;
+    // Two rounds of probes, each of which reads the account again.
+    while slow_since.elapsed() < 16 * SECOND {
+        let began = now();
+        let response = run(&driver, &test_account.read("a")).await.expect("read");
+        let (took, summary) = (began.elapsed(), response.diagnostics().summary().to_string());
+        returned_west += u32::from(slow_since.elapsed() > LEFT_WITHIN && went_west(&response));
+        assert!(took < Duration::from_millis(600), "{:?} later: {summary}", slow_since.elapsed());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(returned_west > 0, "the region was tried again");
+}
