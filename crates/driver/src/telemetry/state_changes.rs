@@ -80,7 +80,7 @@ mod tests {
     use crate::routing::test_accounts::account;
 
     #[test]
-    fn a_region_that_changes_is_told_once() {
+    fn a_region_that_changes_is_one_event() {
         let now = Clock::machine().now();
         let all_up = account(&["A"], &["A", "B"]);
         let region = Region::new("A");

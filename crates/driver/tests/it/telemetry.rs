@@ -184,7 +184,7 @@ async fn a_dropped_operation_is_recorded_as_cancelled() {
 }
 
 #[tokio::test]
-async fn a_breaker_that_opens_is_a_warning_and_its_recovery_is_told() {
+async fn a_breaker_that_opens_is_a_warning_and_its_recovery_an_event() {
     let test_account = TestAccount::start().await;
     let breaker = CircuitBreakerOptions::new().with_unavailability_probe_delay(Duration::from_millis(100));
     let driver = test_account.driver_with(without_hedging().with_circuit_breaker(breaker));
@@ -221,7 +221,7 @@ async fn a_breaker_that_opens_is_a_warning_and_its_recovery_is_told() {
 }
 
 #[tokio::test]
-async fn a_region_that_is_left_is_a_warning_once_and_its_return_is_told() {
+async fn a_region_that_is_left_is_a_warning_once_and_its_return_an_event() {
     let test_account = TestAccount::start().await;
     let breaker = CircuitBreakerOptions::new().with_unavailability_probe_delay(Duration::from_millis(100));
     let driver = test_account.driver_with(without_hedging().with_circuit_breaker(breaker));
