@@ -2,6 +2,7 @@
 
 mod activity;
 mod authorize;
+mod authorized_items;
 pub(crate) mod consistency;
 mod headers;
 mod label;
@@ -22,6 +23,7 @@ use protocol::account::ConsistencyLevel;
 
 pub(crate) use activity::activity_id;
 pub(crate) use authorize::{Principal, authorize};
+pub(crate) use authorized_items::AuthorizedItems;
 pub(crate) use headers::{AS_OF, RequestHeaders, invalid_value};
 pub(crate) use operation::{
     ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation,

@@ -7,15 +7,16 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use protocol::authorization::{AccountKey, Signature};
-use protocol::headers as name;
-use protocol::partition::{PartitionKey, PartitionKeyHeader};
+use protocol::container::{KeyCompleteness, PartitionKeyDefinition};
+use protocol::partition::{
+    EpkRange, PartitionKey, PartitionKeyComponent, PartitionKeyHeader, effective_key, prefix_range,
+};
 use protocol::resource_id::ContainerRid;
-use protocol::status::Status;
 use protocol::user::PermissionMode;
 use serde::{Deserialize, Serialize};
 
 use super::authorize::Principal;
-use super::headers::RequestHeaders;
+use super::authorized_items::{AuthorizedItems, forbidden};
 use super::operation::ItemOperation;
 use crate::response::ServiceError;
 use engine::catalog::ContainerEntry;
@@ -94,14 +95,13 @@ impl Principal {
         }
     }
 
-    /// Rejects a holder whose token does not cover `operation` on `container`.
-    pub(crate) fn check_items(
+    /// The items of `container` that the sender may use for `operation`.
+    pub(crate) fn authorize_items(
         &self,
         container: &ContainerEntry,
         operation: &ItemOperation<'_>,
-        headers: &RequestHeaders<'_>,
-    ) -> Result<(), ServiceError> {
-        let Principal::TokenHolder(grant) = self else { return Ok(()) };
+    ) -> Result<AuthorizedItems, ServiceError> {
+        let Principal::TokenHolder(grant) = self else { return Ok(AuthorizedItems::all()) };
         self.check_read(container)?;
         if !operation.is_read() && !grant.allows_write() {
             return Err(forbidden("the resource token allows reading only"));
@@ -111,33 +111,30 @@ impl Principal {
         {
             return Err(forbidden("the resource token is for one item only"));
         }
-        // A query plan reveals nothing about items, and one SDK requests it without a partition key.
-        if *operation == ItemOperation::QueryPlan {
-            return Ok(());
-        }
-        match &grant.partition_key {
-            Some(allowed) => check_partition_key(allowed, headers),
-            None => Ok(()),
-        }
+        let definition = &container.store.schema().partition_key;
+        let range = match &grant.partition_key {
+            None => None,
+            Some(key) => Some(granted_range(key, definition).ok_or_else(|| {
+                forbidden("the resource token is for a partition key that the container cannot have")
+            })?),
+        };
+        Ok(AuthorizedItems { range, one_item: grant.item.is_some() })
     }
 }
 
-/// Rejects a partition key that the token does not cover. Keys are compared as values: `[1]` is `[1.0]`.
-fn check_partition_key(allowed: &str, headers: &RequestHeaders<'_>) -> Result<(), ServiceError> {
-    let key_of = |text: &str| match PartitionKey::parse_header(text) {
-        Ok(PartitionKeyHeader::Key(key)) => Some(key),
-        Ok(PartitionKeyHeader::Empty) | Err(_) => None,
-    };
-    let requested = RequestHeaders::text(headers.partition_key, name::PARTITION_KEY)?.and_then(key_of);
-    match (key_of(allowed), requested) {
-        (Some(allowed), Some(requested)) if allowed.is_prefix_of(&requested) => Ok(()),
-        _ => Err(forbidden("the resource token is for another partition key")),
+/// The EPK range of the partition key that a token covers; `None` if no item of the container can have it.
+fn granted_range(key: &str, definition: &PartitionKeyDefinition) -> Option<EpkRange> {
+    match PartitionKey::parse_header(key).ok()? {
+        // Containers without a partition key have one value for all their items.
+        PartitionKeyHeader::Empty if definition.system_key => {
+            let key = PartitionKey::single(PartitionKeyComponent::Undefined);
+            Some(EpkRange::point(effective_key(definition, &key)))
+        }
+        PartitionKeyHeader::Empty => None,
+        PartitionKeyHeader::Key(key) => match definition.completeness(&key) {
+            KeyCompleteness::TooLong => None,
+            KeyCompleteness::Prefix => Some(prefix_range(definition, &key)),
+            KeyCompleteness::Complete => Some(EpkRange::point(effective_key(definition, &key))),
+        },
     }
-}
-
-fn forbidden(reason: &str) -> ServiceError {
-    ServiceError::new(
-        Status::FORBIDDEN,
-        format!("Insufficient permissions provided in the authorization header for the request: {reason}."),
-    )
 }

@@ -28,4 +28,5 @@ mod snapshots;
 mod split_waits;
 mod splits;
 mod throttling;
+mod token_scope;
 mod transport;
