@@ -5,6 +5,7 @@ use std::sync::Arc;
 use clock::Clock;
 use engine::account::Account;
 
+use crate::access::AccessControl;
 use crate::faults::{AccountFaults, Faults, PortControl};
 use crate::request_log::RequestLog;
 
@@ -16,6 +17,7 @@ pub struct HostedAccount {
     pub account: Arc<Account>,
     pub(crate) account_faults: Arc<AccountFaults>,
     pub(crate) request_log: Arc<RequestLog>,
+    pub(crate) access: Arc<AccessControl>,
 }
 
 impl HostedAccount {
@@ -23,7 +25,14 @@ impl HostedAccount {
     pub fn new(account: Account, seed: u64) -> HostedAccount {
         let account = Arc::new(account);
         let account_faults = Arc::new(AccountFaults::new(Arc::clone(&account.regions), seed));
-        HostedAccount { account, account_faults, request_log: Arc::default() }
+        HostedAccount { account, account_faults, request_log: Arc::default(), access: Arc::default() }
+    }
+
+    /// Changes who may reach the account. Without a call, it accepts the names of this machine's loopback interface,
+    /// its primary key, and tokens of Microsoft Entra ID from anyone.
+    #[must_use]
+    pub fn with_access(self, access: AccessControl) -> HostedAccount {
+        HostedAccount { access: Arc::new(access), ..self }
     }
 
     /// The faults of this account when it is used without sockets. Rules about ports have no effect.

@@ -82,14 +82,14 @@ pub(crate) fn handle(call: Call<'_>, operation: Operation<'_>) -> Result<Reply, 
         // Every valid signature is enough: clients read the account first, whatever their rights.
         Operation::ReadAccount => Ok(account::read(&call)),
         operation => {
-            call.principal.check_owner()?;
-            handle_owner_only(&call, operation)
+            call.principal.check_whole_account()?;
+            handle_outside_containers(&call, operation)
         }
     }
 }
 
-/// Carries out an operation that only the owner of the account may use.
-fn handle_owner_only(call: &Call<'_>, operation: Operation<'_>) -> Result<Reply, ServiceError> {
+/// Carries out an operation that no resource token covers.
+fn handle_outside_containers(call: &Call<'_>, operation: Operation<'_>) -> Result<Reply, ServiceError> {
     match operation {
         Operation::Databases(verb) => databases::handle_feed(call, verb),
         Operation::Database(id, verb) => databases::handle(call, &id, verb),

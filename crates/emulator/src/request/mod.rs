@@ -9,7 +9,9 @@ mod label;
 mod operation;
 mod origin;
 mod resource_token;
+mod rights;
 mod route;
+mod sas_token;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +32,8 @@ pub(crate) use operation::{
     ParentResource, ResourceVerb, Unsupported, UnsupportedVerb, UserIds, WriteTarget,
 };
 pub(crate) use origin::Origin;
-pub(crate) use resource_token::Grant;
+pub(crate) use resource_token::{Grant, PermissionTarget};
+pub(crate) use rights::RequestLine;
 pub(crate) use route::route;
 
 /// One authorized and routed request, ready to be handled.

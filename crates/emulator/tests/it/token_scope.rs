@@ -195,7 +195,10 @@ async fn a_token_for_one_key_reads_no_other_key_as_of_a_snapshot_or_an_lsn() {
             }
             // Nothing is selected by a key and an EPK range that have no item in common.
             let apart = [&headers[..], &[("x-ms-start-epk", "3E"), ("x-ms-end-epk", "3F")]].concat();
-            check_only_mine(&attack.account.send(Method::GET, DOCS, &apart, "").await, "apart");
+            let response = attack.account.send(Method::GET, DOCS, &apart, "").await;
+            if response.status != 400 {
+                assert_eq!(response.expect(200).json()["_count"], 0, "{as_of}");
+            }
         }
     }
 }
