@@ -173,8 +173,14 @@ fn pages_while(
     let mut from = None;
     for _ in 0..10_000 {
         let mut page = PageBody::new("rid", page_size);
-        let request =
-            QueryRequest { statement, scope: scope.clone(), context: QueryContext::default(), now: 0, from };
+        let request = QueryRequest {
+            statement,
+            scope: scope.clone(),
+            context: QueryContext::default(),
+            now: 0,
+            from,
+            limit: RunLimit::none(),
+        };
         let outcome = request.run(&mut page).unwrap();
         assert!(page.count() <= page_size);
         let body = sql::value::parse(&page.finish()).unwrap();
@@ -320,7 +326,9 @@ fn lookups(container: &Container, query: &str) -> (usize, usize) {
     let context = QueryContext::default();
     let mut page = PageBody::new("rid", 2_000);
     let outcome =
-        QueryRequest { statement: &statement, scope, context, now: 0, from: None }.run(&mut page).unwrap();
+        QueryRequest { statement: &statement, scope, context, now: 0, from: None, limit: RunLimit::none() }
+            .run(&mut page)
+            .unwrap();
     let documents = outcome.metrics.retrieved_count;
     assert_eq!(page.count(), documents, "only items of the list are read");
     (super::ordinal_stream::LOOKUPS.get() - before, documents)
@@ -348,4 +356,37 @@ fn a_long_list_of_ids_is_looked_up_once_per_id() {
             assert!(lookups <= most * count, "{lookups} look-ups for {count}: {}", &query[..60]);
         }
     }
+}
+
+#[test]
+fn a_run_that_reaches_its_limit_is_interrupted_and_makes_no_page() {
+    let documents: Vec<String> = (0..50).map(|at| format!("\"pk\":{},\"a\":{at}", at % 3)).collect();
+    let container = filled(&documents);
+    let run = |query: &str, limit: RunLimit| {
+        let statement = Statement::prepare(query, &[], &container.schema().sql).unwrap();
+        let scope = Scope::of_range(&container, EpkRange::FULL, ReadContext::NEWEST);
+        let context = QueryContext::default();
+        QueryRequest { statement: &statement, scope, context, now: 0, from: None, limit }
+            .run(&mut PageBody::new("rid", 100))
+    };
+    for query in [
+        "SELECT * FROM c",
+        "SELECT * FROM c ORDER BY c.a",
+        "SELECT * FROM c ORDER BY c.missing",
+        "SELECT VALUE COUNT(1) FROM c WHERE c.a >= 0",
+        "SELECT DISTINCT VALUE c.a FROM c",
+        "SELECT c.a + 1 AS b FROM c WHERE c.a != 77",
+    ] {
+        assert!(run(query, RunLimit::new(100_000, 1_000, 1 << 20)).is_ok(), "{query}");
+        assert!(
+            matches!(run(query, RunLimit::new(100_000, 20, 1 << 20)), Err(RunError::Interrupted)),
+            "{query}"
+        );
+        assert!(
+            matches!(run(query, RunLimit::new(100_000, 99, 1000)), Err(RunError::Interrupted)),
+            "{query}"
+        );
+    }
+    let joins = "SELECT VALUE COUNT(1) FROM c JOIN p IN c.tags";
+    assert!(matches!(run(joins, RunLimit::new(10, 99, 1 << 20)), Err(RunError::Interrupted)));
 }

@@ -36,6 +36,9 @@ pub(crate) enum MissingParameter {
     Defer,
 }
 
+/// The work units of all constant expressions of a query, which are evaluated while it is bound.
+const CONSTANT_UNITS_MAX: u64 = 1_000_000;
+
 /// The longest list of parameters that is searched for each use of one.
 const SEARCHED_PARAMETERS_MAX: usize = 16;
 
@@ -85,7 +88,8 @@ impl<'a> Binder<'a> {
         unbound: MissingParameter,
     ) -> Result<Binder<'a>, SqlError> {
         let computed = schema.computed_properties.iter().map(parse_computed).collect::<Result<_, _>>()?;
-        let context = EvaluationContext::new(QueryContext::default(), schema);
+        let limit = QueryContext { work_units_max: Some(CONSTANT_UNITS_MAX), ..QueryContext::default() };
+        let context = EvaluationContext::new(limit, schema);
         let mut parameters_by_name = HashMap::new();
         if parameters.len() > SEARCHED_PARAMETERS_MAX {
             // Of two parameters with one name, the first counts.

@@ -100,12 +100,12 @@ fn for_each_equality<'a>(operand: &'a BoundExpression, visit: &mut dyn FnMut(Pat
         BoundExpression::And(parts) => parts.iter().for_each(|part| for_each_equality(part, visit)),
         BoundExpression::Binary { operator: BinaryOperator::Equal, left, right } => match (&**left, &**right)
         {
+            // Undefined compares to nothing, and NaN is not equal to itself.
             (BoundExpression::Path { up, steps }, BoundExpression::Constant(value))
-            | (BoundExpression::Constant(value), BoundExpression::Path { up, steps }) => {
-                // Undefined compares to nothing, and NaN is not equal to itself.
-                if value.is_defined() && !value.as_f64().is_some_and(f64::is_nan) {
-                    visit((*up, steps), value);
-                }
+            | (BoundExpression::Constant(value), BoundExpression::Path { up, steps })
+                if value.is_defined() && !value.as_f64().is_some_and(f64::is_nan) =>
+            {
+                visit((*up, steps), value);
             }
             _ => {}
         },
