@@ -3,6 +3,7 @@
 mod activity;
 mod authorize;
 pub(crate) mod consistency;
+mod evaluation;
 mod headers;
 mod label;
 mod operation;
@@ -22,6 +23,7 @@ use protocol::account::ConsistencyLevel;
 
 pub(crate) use activity::activity_id;
 pub(crate) use authorize::{Principal, authorize};
+pub(crate) use evaluation::EvaluationClass;
 pub(crate) use headers::{AS_OF, RequestHeaders, invalid_value};
 pub(crate) use operation::{
     ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation,
@@ -52,6 +54,8 @@ pub(crate) struct Call<'a> {
     pub(crate) now: Ticks,
     /// When the request arrived, by uptime.
     pub(crate) uptime: Duration,
+    /// How much the request may evaluate where it runs.
+    pub(crate) evaluation: EvaluationClass,
 }
 
 impl<'a> Call<'a> {
