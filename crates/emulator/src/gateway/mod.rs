@@ -4,6 +4,7 @@
 //! been read. Output: a response, also for an error. The `server` crate owns the sockets; `handlers` decides
 //! what an operation does.
 
+mod evaluation;
 mod in_flight;
 mod injected_faults;
 mod request_description;
@@ -26,11 +27,12 @@ use engine::regions::{RegionId, Topology};
 use server::{Handler, HandlerResponse};
 
 use crate::access::{AccessControl, ForeignRequest};
+use crate::evaluation_pool::EvaluationPool;
 use crate::faults::AccountFaults;
 use crate::handlers;
 use crate::hosted::HostedAccount;
 use crate::request::{
-    self, Call, Operation, Principal, RequestHeaders, RequestLine, WriteTarget, activity_id,
+    self, Call, EvaluationClass, Operation, Principal, RequestHeaders, RequestLine, WriteTarget, activity_id,
 };
 use crate::request_log::{ActivityText, RequestArrival, RequestLog, ResponseSummary};
 use crate::response::{CommonHeaders, Reply, ServiceError};
@@ -60,12 +62,16 @@ impl GatewayResponse {
     }
 }
 
+/// A request evaluates more than it may where it was handled, and nothing has been changed.
+struct Interrupted;
+
 /// Handles every request to one region of an account.
 #[derive(Debug)]
 pub struct Gateway {
     account: Arc<Account>,
     account_faults: Arc<AccountFaults>,
     request_log: Arc<RequestLog>,
+    evaluation_pool: Arc<EvaluationPool>,
     region: RegionId,
     access: Arc<AccessControl>,
     clock: Clock,
@@ -76,8 +82,17 @@ impl Gateway {
     /// Makes the gateway of one region of an account.
     pub fn new(hosted: &HostedAccount, region: RegionId, clock: Clock) -> Gateway {
         let common_headers = CommonHeaders::new(clock.now().to_system_time());
-        let HostedAccount { account, account_faults, request_log, access } = hosted.clone();
-        Gateway { account, account_faults, request_log, region, access, clock, common_headers }
+        let HostedAccount { account, account_faults, request_log, evaluation_pool, access } = hosted.clone();
+        Gateway {
+            account,
+            account_faults,
+            request_log,
+            evaluation_pool,
+            region,
+            access,
+            clock,
+            common_headers,
+        }
     }
 
     /// Responds without waiting for anything, so this is a plain function: a chain of futures would store
@@ -88,18 +103,19 @@ impl Gateway {
         parts: &Parts,
         headers: &RequestHeaders<'_>,
         body: Bytes,
-        uptime: Duration,
+        (uptime, class): (Duration, EvaluationClass),
         operation: &mut &'static str,
-    ) -> GatewayResponse {
+    ) -> Result<GatewayResponse, Interrupted> {
         let activity = activity_id(headers.activity_id);
-        let reply = match self.handle_operation(parts, headers, body, uptime, operation) {
+        let reply = match self.handle_operation(parts, headers, body, (uptime, class), operation) {
             Ok(reply) => reply,
+            Err(error) if error.is_interruption => return Err(Interrupted),
             Err(error) => {
                 let activity_text = String::from_utf8_lossy(activity.as_bytes());
                 error.into_reply(&activity_text, parts.uri.path())
             }
         };
-        self.build_response(reply, activity, operation, uptime)
+        Ok(self.build_response(reply, activity, operation, uptime))
     }
 
     /// Records a request that is refused before it is handled, and makes the error response.
@@ -139,14 +155,21 @@ impl Gateway {
     /// Responds once the response may be sent: when the write is durable and, for a strong write, when a
     /// quorum of regions has it. `uptime` is now.
     async fn respond_when_durable(
-        &self,
-        parts: &Parts,
+        self: &Arc<Self>,
+        parts: Parts,
         body: Bytes,
         uptime: Duration,
         in_flight: &mut InFlightRequest,
     ) -> GatewayResponse {
-        let headers = RequestHeaders::scan(&parts.headers);
-        let response = self.respond(parts, &headers, body, uptime, in_flight.operation());
+        let response = {
+            let headers = RequestHeaders::scan(&parts.headers);
+            let class = EvaluationClass::Quick;
+            self.respond(&parts, &headers, body.clone(), (uptime, class), in_flight.operation())
+        };
+        let response = match response {
+            Ok(response) => response,
+            Err(Interrupted) => self.respond_in_pool(parts, body, uptime, in_flight).await,
+        };
         if !response.must_wait() {
             return response;
         }
@@ -191,7 +214,7 @@ impl Gateway {
         parts: &Parts,
         headers: &RequestHeaders<'_>,
         body: Bytes,
-        uptime: Duration,
+        (uptime, evaluation): (Duration, EvaluationClass),
         label: &mut &'static str,
     ) -> Result<Reply, ServiceError> {
         let account = &self.account;
@@ -210,7 +233,8 @@ impl Gateway {
         let read_context = topology.read_context(self.region, level, uptime);
         drop(topology);
         let now = times.account;
-        let call = Call { account, read_context, level, principal, parts, headers, body, now, uptime };
+        let call =
+            Call { account, read_context, level, principal, parts, headers, body, now, uptime, evaluation };
         let writes = operation.write_target().is_some();
         let mut reply = handlers::handle(call, operation)?;
         if let Some(disk) = &account.disk {
@@ -307,9 +331,20 @@ impl Handler for Gateway {
         }
         let headers = RequestHeaders::scan(&parts.headers);
         let mut panic_recorder = PanicRecorder::new(self, &parts, uptime);
-        let response = self.respond(&parts, &headers, body, uptime, &mut panic_recorder.operation);
+        let quick = (uptime, EvaluationClass::Quick);
+        let response = self.respond(&parts, &headers, body.clone(), quick, &mut panic_recorder.operation);
         drop(panic_recorder);
         let arrival = RequestArrival::from_parts(&parts, headers.user_agent, uptime);
+        let Ok(response) = response else {
+            let mut in_flight = InFlightRequest::new(self, arrival);
+            let gateway = Arc::clone(self);
+            return HandlerResponse::Pending(Box::pin(async move {
+                let response = gateway.respond_in_pool(parts, body, uptime, &mut in_flight).await;
+                in_flight.set_summary(&response.summary);
+                let response = gateway.wait_until_durable(response, uptime).await;
+                in_flight.complete(response)
+            }));
+        };
         if response.must_wait() {
             let mut in_flight = InFlightRequest::new(self, arrival);
             in_flight.set_summary(&response.summary);

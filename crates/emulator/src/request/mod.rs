@@ -4,6 +4,7 @@ mod activity;
 mod authorize;
 mod authorized_items;
 pub(crate) mod consistency;
+mod evaluation;
 mod headers;
 mod label;
 mod operation;
@@ -26,6 +27,7 @@ use protocol::account::ConsistencyLevel;
 pub(crate) use activity::activity_id;
 pub(crate) use authorize::{Principal, authorize};
 pub(crate) use authorized_items::AuthorizedItems;
+pub(crate) use evaluation::EvaluationClass;
 pub(crate) use headers::{AS_OF, RequestHeaders, invalid_value};
 pub(crate) use operation::{
     ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation,
@@ -57,6 +59,8 @@ pub(crate) struct Call<'a> {
     pub(crate) now: Ticks,
     /// When the request arrived, by uptime.
     pub(crate) uptime: Duration,
+    /// How much the request may evaluate where it runs.
+    pub(crate) evaluation: EvaluationClass,
 }
 
 impl<'a> Call<'a> {

@@ -16,6 +16,7 @@ mod errors;
 mod faults;
 mod items;
 mod live;
+mod long_queries;
 mod malformed_requests;
 mod multi_write;
 mod offers;
