@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Body;
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
@@ -108,7 +108,7 @@ impl BodyReader {
         }
         let mut memory = BodyMemory::default();
         let mut first = Bytes::new();
-        let mut whole = BytesMut::new();
+        let mut whole = Vec::new();
         while let Some(frame) = body.frame().await {
             // Trailers are dropped: no handler reads them.
             let Ok(data) = frame.map_err(|_| BodyReadError::Disconnected)?.into_data() else { continue };
@@ -124,9 +124,10 @@ impl BodyReader {
                 first = data;
                 continue;
             }
+            if whole.capacity() < length {
+                whole.reserve_exact(next_capacity(whole.capacity(), length, announced) - whole.len());
+            }
             if whole.is_empty() {
-                // A short body in one step; a long one grows with what arrives, not with what was announced.
-                whole.reserve(announced.min(SMALL_BODY_BYTES_MAX).max(length));
                 whole.extend_from_slice(&first);
                 first = Bytes::new();
             }
@@ -134,7 +135,12 @@ impl BodyReader {
         }
         // Once complete, the body belongs to its handler and no longer counts here.
         drop(memory);
-        Ok(if whole.is_empty() { first } else { whole.freeze() })
+        if whole.is_empty() {
+            return Ok(first);
+        }
+        // Handlers may keep the body for as long as an item lives, and should keep no more than that.
+        whole.shrink_to_fit();
+        Ok(whole.into())
     }
 
     /// Takes memory for `length` bytes of a body, of which a part may have been taken before.
@@ -156,6 +162,14 @@ impl BodyReader {
             beyond = self.beyond_memory.lock() => memory.beyond = Some(beyond),
         }
     }
+}
+
+/// The capacity of a buffer for a body of which `length` bytes have arrived: a short body in one step, a long one in
+/// steps that grow with what has arrived, and end with what was announced.
+fn next_capacity(capacity: usize, length: usize, announced: usize) -> usize {
+    let grown = (2 * capacity).max(SMALL_BODY_BYTES_MAX).max(length);
+    // A chunked body announces nothing.
+    if announced >= length { grown.min(announced) } else { grown }
 }
 
 fn permits_for(bytes: usize) -> u32 {
@@ -275,6 +289,24 @@ mod tests {
         drop(sender);
         assert_eq!(reading.await.unwrap().len(), 100 * 1024);
         assert_eq!(third.await.unwrap().len(), 100 * 1024);
+    }
+
+    #[test]
+    fn a_buffer_grows_with_what_arrives_up_to_what_was_announced() {
+        for (capacity, length, announced, expected) in [
+            (0, 10, 100, 100),
+            (0, 10, 16_000_000, SMALL_BODY_BYTES_MAX),
+            (SMALL_BODY_BYTES_MAX, 70_000, 16_000_000, 2 * SMALL_BODY_BYTES_MAX),
+            (1_000_000, 1_000_001, 1_500_000, 1_500_000),
+            (1_000_000, 1_000_001, 0, 2_000_000),
+            (0, 70_000, 0, 70_000),
+        ] {
+            assert_eq!(
+                next_capacity(capacity, length, announced),
+                expected,
+                "{capacity} {length} {announced}"
+            );
+        }
     }
 
     #[tokio::test]
