@@ -219,6 +219,11 @@ impl Gateway {
     ) -> Result<Reply, ServiceError> {
         let account = &self.account;
         let times = self.clock.read();
+        // The signature of this request covers what it resolves and not its path. Everybody gets the same refusal, so
+        // it is not checked.
+        if handlers::addresses::is_address_request(parts.uri.path()) {
+            return Err(handlers::addresses::refuse_direct_mode());
+        }
         let path = ResourcePath::parse(parts.uri.path()).map_err(|_| ServiceError::not_found())?;
         let (principal, operation) = self.authorize(parts, &path, headers, times)?;
         *label = operation.label();

@@ -14,6 +14,7 @@ mod control;
 mod databases;
 mod errors;
 mod faults;
+mod indexing;
 mod items;
 mod live;
 mod long_queries;

@@ -17,6 +17,7 @@ use clock::Stopwatch;
 use engine::charge::{self, QueryWork};
 use engine::query::{
     Continuation, ContinuationToken, IndexMetrics, PageBody, QueryOutcome, QueryRequest, RunError, Scope,
+    check_order_by,
 };
 use engine::store::ContainerSchema;
 
@@ -37,6 +38,8 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let stopwatch = Stopwatch::start();
     let schema = request.container.store.schema();
     let statement = prepare(request, &schema)?;
+    check_order_by(statement.access_path(), &schema)
+        .map_err(|error| ServiceError::bad_request(error.to_string()))?;
     let compiled = stopwatch.elapsed();
     let from = match continuation(request)? {
         // Aggregates and sorted results cannot continue after an item.

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use perihelion_emulator::clock::Clock;
@@ -193,6 +194,14 @@ async fn thin_client_probe(fixture: &CompatibilityFixture) -> LiveResponse {
 }
 
 async fn direct_mode(fixture: &CompatibilityFixture) -> LiveResponse {
+    // Java's path; .NET's begins with two slashes. Neither is signed as other requests are.
+    for path in ["/addresses/?$resolveFor=dbs&$filter=protocol%20eq%20rntbd", "//addresses/?$resolveFor=dbs"]
+    {
+        let refused = fixture.account.send_unsigned(Method::GET, path, &[], Bytes::new()).await.expect(400);
+        for setting in ["gatewayMode()", "ConnectionMode.Gateway"] {
+            assert!(refused.message().contains(setting), "{}", refused.message());
+        }
+    }
     fixture.account.get("/addresses", &[]).await
 }
 
