@@ -89,7 +89,7 @@ impl<'a> PreparedOperation<'a> {
                 PreparedKind::Create(document)
                 | PreparedKind::Upsert(document)
                 | PreparedKind::Replace(document),
-            ) => Ok(PartitionAddress::at(request, document.epk.clone())),
+            ) => PartitionAddress::at(request, document.epk.clone()),
             (None, PreparedKind::Patch(_) | PreparedKind::Read | PreparedKind::Delete) => {
                 Err(partition_key::mismatch())
             }
@@ -146,7 +146,7 @@ impl<'a> PreparedOperation<'a> {
             }
             PreparedKind::Patch(patch) => {
                 let schema = Arc::clone(transaction.schema());
-                let sql_context = QueryContext { now: context.now.0, random_seed: 0 };
+                let sql_context = QueryContext { now: context.now.0, ..QueryContext::default() };
                 let change = |item: &Value| patch.apply(item, &schema, sql_context);
                 let written = transaction.patch(epk, &self.id, precondition, change)?;
                 Ok(context.write_result(&written, charge::patch(patch.len())))
