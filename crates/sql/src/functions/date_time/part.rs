@@ -109,7 +109,8 @@ impl DateTimePart {
         index(end) - index(start)
     }
 
-    /// The start of the bin of `size` parts, counted from `origin`, that contains `date_time`.
+    /// The start of the bin of `size` parts, counted from `origin`, that contains `date_time`. A bin is not
+    /// shorter than a tick.
     pub(super) fn bin(self, date_time: DateTime, size: i64, origin: DateTime) -> Option<DateTime> {
         match self.length() {
             Length::Months(months) => {
@@ -125,6 +126,9 @@ impl DateTimePart {
             }
             Length::Nanoseconds(length) => {
                 let size = length * i128::from(size);
+                if size < TICK {
+                    return None;
+                }
                 let since = (i128::from(date_time.ticks()) - i128::from(origin.ticks())) * TICK;
                 let start = since.div_euclid(size) * size;
                 DateTime::from_wide_ticks(i128::from(origin.ticks()) + start.div_euclid(TICK))

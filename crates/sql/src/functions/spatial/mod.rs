@@ -195,7 +195,7 @@ fn is_valid_detailed(args: &[Value], context: &FunctionContext<'_>) -> Value {
     let valid = (SmolStr::new_static("valid"), Value::Bool(geometry.is_ok()));
     match geometry {
         Ok(_) => Value::object([valid]),
-        Err(reason) => Value::object([valid, (SmolStr::new_static("reason"), Value::from(reason))]),
+        Err(reason) => Value::object([valid, (SmolStr::new_static("reason"), Value::from(reason.as_ref()))]),
     }
 }
 
