@@ -27,13 +27,15 @@ pub(crate) fn run(requests: &Requests) -> Result<(), CommandError> {
         output::data(&Table::with_widths(&COLUMNS, &WIDTHS).to_string());
     }
     let mut response = response;
-    // Ends with a signal, or with an error when the account stops.
+    // Ends with a signal, when nobody reads the output any more, or with an error when the account stops.
     loop {
         for request in list(&response["requests"]).iter().rev() {
             output::data(&if requests.control.json { request.to_string() } else { line(request) });
         }
         let newest = response["newest"].as_u64().unwrap_or_default();
-        std::thread::sleep(FOLLOW_INTERVAL);
+        if !output::wait_while_read(FOLLOW_INTERVAL) {
+            return Ok(());
+        }
         response = port.get(&path(requests, FOLLOW_LIMIT, Some(newest)))?;
     }
 }

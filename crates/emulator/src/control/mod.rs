@@ -19,6 +19,7 @@ mod region_faults;
 mod regions;
 mod request;
 mod requests;
+mod reset;
 mod response;
 mod routes;
 mod snapshots;
@@ -53,6 +54,7 @@ const ROUTE_GROUPS: &[&[Route]] = &[
     partitions::ROUTES,
     operations::ROUTES,
     snapshots::ROUTES,
+    reset::ROUTES,
     clock::ROUTES,
     requests::ROUTES,
     metrics::ROUTES,
