@@ -38,7 +38,7 @@ pub(crate) use requests::Requests;
 pub(crate) use reset::Reset;
 pub(crate) use snapshot::{Snapshot, SnapshotAction};
 pub(crate) use status::Status;
-pub(crate) use up::Up;
+pub(crate) use up::{Entra, Up};
 
 /// Examples and exit codes.
 const AFTER_HELP: &str = "\

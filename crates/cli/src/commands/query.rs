@@ -63,6 +63,11 @@ struct Totals {
 
 /// Prints rows as lines of JSON. Returns false if nobody reads them any more.
 fn print(rows: &[Box<RawValue>]) -> bool {
+    if std::io::stdout().is_terminal() {
+        // A terminal would obey some of what is in them.
+        rows.iter().for_each(|row| output::json_text(row.get()));
+        return true;
+    }
     let mut stdout = std::io::stdout().lock();
     rows.iter().try_for_each(|row| writeln!(stdout, "{}", row.get())).and_then(|()| stdout.flush()).is_ok()
 }

@@ -9,6 +9,7 @@ mod commands;
 mod control;
 mod data_dir;
 mod fixtures;
+mod foreign_text;
 mod help;
 mod kill;
 mod kill_multi_write;
