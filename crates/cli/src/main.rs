@@ -48,7 +48,14 @@ fn main() -> ExitCode {
         Command::Clock(clock) => commands::clock::run(&clock),
         Command::Import(import) => commands::import::run(&import),
         Command::Export(export) => commands::export::run(&export),
+        Command::Query(query) => commands::query::run(&query),
+        Command::Reset(reset) => commands::reset::run(&reset),
         Command::Chaos(chaos) => commands::chaos::run(&chaos),
+        Command::Completions(completions) => commands::completions::run(&completions),
+        Command::Version => {
+            output::data(&format!("peri {}", env!("CARGO_PKG_VERSION")));
+            Ok(())
+        }
     };
     exit::exit_code(result)
 }

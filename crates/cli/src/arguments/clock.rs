@@ -11,6 +11,7 @@ Examples:
   peri clock advance 1h30m              move the clock forward; items with a TTL of an hour expire
   peri clock set 2030-01-31T08:00:00Z   set the clock; also a date, or seconds since 1970
   peri clock resume                     let the clock run again from its current time
+  peri clock reset                      let the clock run with the time of the machine again
 
 The account's clock decides _ts, TTL, leases and resource tokens. Signatures are checked against the time of the
 machine, so clients keep working. Replication lag, request-unit budgets and the duration of faults do not use the
@@ -45,4 +46,6 @@ pub(crate) enum ClockAction {
     },
     /// Let the clock run again from its current time
     Resume,
+    /// Let the clock run with the time of the machine again
+    Reset,
 }

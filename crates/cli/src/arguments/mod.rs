@@ -4,15 +4,18 @@ mod account;
 mod cert;
 mod chaos;
 mod clock;
+mod completions;
 mod container_path;
 mod control;
 mod export;
 mod fault;
 mod import;
 mod partition;
+mod query;
 mod region;
 mod request_filter;
 mod requests;
+mod reset;
 mod snapshot;
 mod status;
 mod up;
@@ -21,15 +24,18 @@ pub(crate) use account::AccountOptions;
 pub(crate) use cert::Cert;
 pub(crate) use chaos::{Chaos, Switch};
 pub(crate) use clock::{Clock, ClockAction};
+pub(crate) use completions::Completions;
 pub(crate) use container_path::ContainerPath;
 pub(crate) use control::ControlOptions;
 pub(crate) use export::Export;
 pub(crate) use fault::{CloseTime, Fault, FaultAction};
 pub(crate) use import::{Import, OnError};
 pub(crate) use partition::{Partition, PartitionAction};
+pub(crate) use query::Query;
 pub(crate) use region::{DurationOption, Region, RegionAction};
 pub(crate) use request_filter::RequestFilter;
 pub(crate) use requests::Requests;
+pub(crate) use reset::Reset;
 pub(crate) use snapshot::{Snapshot, SnapshotAction};
 pub(crate) use status::Status;
 pub(crate) use up::{Entra, Up};
@@ -47,6 +53,7 @@ Examples:
   peri snapshot save clean       save the account, to restore it between tests
   peri clock advance 1h          move the clock forward, to test what expires
   peri import shop/items a.csv   import items from a file
+  peri query shop/items \"SELECT * FROM c WHERE c.price < 10\"
   peri chaos                     run a workload while faults begin and end, and check its guarantees
 
 Exit codes:
@@ -64,7 +71,7 @@ Exit codes:
 
 /// A Cosmos DB account on this machine, for any official SDK.
 #[derive(Debug, clap::Parser)]
-#[command(name = "peri", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
+#[command(name = "peri", version, after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
     /// Log more to stderr: -v for events, -vv for each connection; RUST_LOG overrides it
     #[arg(short, long, global = true, action = clap::ArgAction::Count, display_order = 100)]
@@ -87,7 +94,12 @@ pub(crate) enum Command {
     Clock(Clock),
     Import(Import),
     Export(Export),
+    Query(Query),
+    Reset(Reset),
     Chaos(Chaos),
+    Completions(Completions),
+    /// Print the version
+    Version,
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Requests {
-    /// Also show new requests, until Ctrl+C
+    /// Also show new requests, until Ctrl+C or until the reader of the output ends
     #[arg(long, short)]
     pub(crate) follow: bool,
 

@@ -16,6 +16,7 @@ pub(crate) fn run(clock: &Clock) -> Result<(), CommandError> {
         Some(ClockAction::Advance { duration }) => port.post("/clock/advance", &json!({ "by": duration })),
         Some(ClockAction::Set { time }) => port.post("/clock/set", &json!({ "to": time.to_string() })),
         Some(ClockAction::Resume) => port.post("/clock/resume", &json!({})),
+        Some(ClockAction::Reset) => port.post("/clock/reset", &json!({})),
     }?;
     port.show(&response, text);
     Ok(())

@@ -3,12 +3,15 @@
 pub(crate) mod cert;
 pub(crate) mod chaos;
 pub(crate) mod clock;
+pub(crate) mod completions;
 pub(crate) mod export;
 pub(crate) mod fault;
 pub(crate) mod import;
 pub(crate) mod partition;
+pub(crate) mod query;
 pub(crate) mod region;
 pub(crate) mod requests;
+pub(crate) mod reset;
 pub(crate) mod snapshot;
 pub(crate) mod status;
 pub(crate) mod up;

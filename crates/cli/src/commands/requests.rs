@@ -27,7 +27,7 @@ pub(crate) fn run(requests: &Requests) -> Result<(), CommandError> {
         output::data(&Table::with_widths(&COLUMNS, &WIDTHS).to_string());
     }
     let mut response = response;
-    // Ends with a signal, or with an error when the account stops.
+    // Ends with a signal, when nobody reads the output any more, or with an error when the account stops.
     loop {
         for request in list(&response["requests"]).iter().rev() {
             match requests.control.json {
@@ -36,7 +36,9 @@ pub(crate) fn run(requests: &Requests) -> Result<(), CommandError> {
             }
         }
         let newest = response["newest"].as_u64().unwrap_or_default();
-        std::thread::sleep(FOLLOW_INTERVAL);
+        if !output::wait_while_read(FOLLOW_INTERVAL) {
+            return Ok(());
+        }
         response = port.get(&path(requests, FOLLOW_LIMIT, Some(newest)))?;
     }
 }

@@ -3,12 +3,14 @@
 mod banner;
 mod escape;
 mod progress;
+mod reader;
 mod ready;
 mod table;
 
 pub(crate) use banner::Banner;
 pub(crate) use escape::{TerminalWriter, printable};
 pub(crate) use progress::{Progress, items};
+pub(crate) use reader::wait_while_read;
 pub(crate) use ready::ReadyLine;
 pub(crate) use table::Table;
 

@@ -52,12 +52,16 @@ impl Table {
         let mut table = comfy_table::Table::new();
         table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
         table.add_rows(heading.into_iter().chain(&self.rows));
+        let widths = match table.width() {
+            Some(terminal) => fitting(&self.widths, terminal),
+            None => self.widths.clone(),
+        };
         for (at, column) in table.column_iter_mut().enumerate() {
             column.set_padding((0, COLUMN_GAP));
             if self.widths.is_empty() && self.is_numeric(at) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
-            if let Some(width) = self.widths.get(at) {
+            if let Some(width) = widths.get(at) {
                 column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width + COLUMN_GAP)));
             }
         }
@@ -75,6 +79,20 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.render(Some(&self.heading)))
     }
+}
+
+/// The widths, of which the largest are reduced until the columns fit in `available`.
+fn fitting(widths: &[u16], available: u16) -> Vec<u16> {
+    let mut fitting = widths.to_vec();
+    let gaps = u32::from(COLUMN_GAP) * fitting.len() as u32;
+    while fitting.iter().map(|width| u32::from(*width)).sum::<u32>() + gaps > u32::from(available) {
+        match fitting.iter_mut().max() {
+            Some(widest) if *widest > 1 => *widest -= 1,
+            // No column can be narrower: the terminal is too small for this table.
+            _ => break,
+        }
+    }
+    fitting
 }
 
 #[cfg(test)]
@@ -107,6 +125,15 @@ mod tests {
     fn control_characters_are_escaped() {
         let table = table(&[["a\u{1b}[31mb", "1", "c\td\ne\u{7f}"]]);
         assert_eq!(table.rows(), "a\\u{1b}[31mb  1  c\\td\\ne\\u{7f}");
+    }
+
+    #[test]
+    fn minimal_widths_fit_the_terminal() {
+        assert_eq!(fitting(&[12, 20, 8, 0], 80), [12, 20, 8, 0]);
+        assert_eq!(fitting(&[12, 20, 8, 0], 40), [12, 12, 8, 0]);
+        assert_eq!(fitting(&[12, 20], 20), [8, 8]);
+        assert_eq!(fitting(&[3, 3], 2), [1, 1]);
+        assert_eq!(fitting(&[], 10), [0_u16; 0]);
     }
 
     #[test]

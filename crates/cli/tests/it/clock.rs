@@ -23,6 +23,7 @@ fn the_clock_is_shown_moved_frozen_and_resumed() {
     assert!(clock(&["advance", "1h30m"]).starts_with("2030-01-31T09:30:00Z   frozen, "));
     assert!(clock(&["resume"]).contains("running, "));
     assert!(clock(&["show"]).starts_with("2030-01-31T09:3"));
+    assert!(clock(&["reset"]).ends_with("running, with the machine's time"));
 }
 
 #[test]

@@ -273,3 +273,42 @@ fn items_are_imported_after_a_failover() {
     account.expect(0, &[&["import", "d/c", "one.json"][..], &CREATE].concat());
     assert_eq!(exported(&account, "d/c").len(), 1);
 }
+
+#[test]
+fn columns_may_be_separated_by_another_character() {
+    let account = three_partitions();
+    account.write("items.csv", "id;pk;text\n1;a;\"x;y\"\n2;b;1,5\n");
+    account.expect(0, &[&["import", "d/c", "items.csv", "--delimiter", ";"][..], &CREATE].concat());
+    let expected =
+        [json!({"id": "1", "pk": "a", "text": "x;y"}), json!({"id": "2", "pk": "b", "text": "1,5"})];
+    assert_eq!(exported(&account, "d/c"), by_id(&expected));
+    account.write("items.tsv", "id\tpk\n3\tc\n");
+    account.expect(0, &["import", "d/c", "items.tsv", "--format", "csv", "--delimiter", "tab"]);
+    assert_eq!(exported(&account, "d/c").len(), 3);
+    account.write("items.ndjson", "{}\n");
+    account.expect(2, &["import", "d/c", "items.ndjson", "--delimiter", ";"]);
+    account.expect(2, &["import", "d/c", "items.csv", "--delimiter", ";;"]);
+}
+
+#[test]
+fn items_without_an_id_get_one_if_asked() {
+    let account = three_partitions();
+    account.write("items.ndjson", "{\"pk\":\"a\",\"n\":1}\n{}\n{\"id\":\"own\",\"pk\":\"b\"}\n");
+    account.expect(7, &[&["import", "d/c", "items.ndjson"][..], &CREATE].concat());
+    account.expect(0, &["import", "d/c", "items.ndjson", "--generate-ids"]);
+    let found = exported(&account, "d/c");
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert_eq!(found["own"], json!({"id": "own", "pk": "b"}));
+    assert!(
+        found.values().any(|item| item["n"] == 1 && item["id"].as_str().is_some_and(|id| id.len() == 36))
+    );
+}
+
+#[test]
+fn a_column_that_is_named_twice_is_refused() {
+    let account = three_partitions();
+    account.write("items.csv", "id,pk,n,n\n1,a,2,3\n");
+    let refused = account.expect(1, &[&["import", "d/c", "items.csv"][..], &CREATE].concat());
+    assert!(text(&refused.stderr).contains("names the column 'n' twice"), "{}", text(&refused.stderr));
+    assert_eq!(exported(&account, "d/c").len(), 0);
+}

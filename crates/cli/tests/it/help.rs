@@ -27,12 +27,15 @@ fn the_help_of_each_command_matches_its_snapshot() {
     let commands = [
         "chaos",
         "clock",
+        "completions",
         "export",
         "fault",
         "import",
         "partition",
+        "query",
         "region",
         "requests",
+        "reset",
         "snapshot",
         "status",
     ];

@@ -29,6 +29,12 @@ pub(super) const ROUTES: &[Route] = &[
         about: "let it run from where it is",
         handle: resume,
     },
+    Route {
+        method: Method::POST,
+        path: "/clock/reset",
+        about: "let it run with the machine's time",
+        handle: reset,
+    },
 ];
 
 /// The latest account time that can be set.
@@ -73,6 +79,13 @@ fn freeze(control: &Control, request: &ControlRequest) -> ControlResult {
 
 fn resume(control: &Control, request: &ControlRequest) -> ControlResult {
     let EmptyBody {} = request.body()?;
+    control.clock.resume();
+    clock_view(&control.clock)
+}
+
+fn reset(control: &Control, request: &ControlRequest) -> ControlResult {
+    let EmptyBody {} = request.body()?;
+    control.clock.set(control.clock.wall_clock());
     control.clock.resume();
     clock_view(&control.clock)
 }

@@ -20,6 +20,7 @@ mod region_faults;
 mod regions;
 mod request;
 mod requests;
+mod reset;
 mod response;
 mod routes;
 mod snapshots;
@@ -56,6 +57,7 @@ const ROUTE_GROUPS: &[&[Route]] = &[
     partitions::ROUTES,
     operations::ROUTES,
     snapshots::ROUTES,
+    reset::ROUTES,
     clock::ROUTES,
     requests::ROUTES,
     metrics::ROUTES,

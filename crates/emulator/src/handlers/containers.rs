@@ -13,7 +13,7 @@ use sql::ComputedProperty;
 use super::feed::{Feed, FeedEntry, parse_continuation};
 use super::{check_container_rid, condition, metadata_query, offers};
 use crate::request::{Call, ContainerIds, FeedVerb, RequestHeaders, ResourceVerb};
-use crate::response::{Reply, ServiceError};
+use crate::response::{Reply, ServiceError, ascii_value};
 use engine::catalog::{ContainerEntry, DatabaseEntry, NewContainer};
 use engine::charge::throughput::{THROUGHPUT_DEFAULT, initial_partition_count};
 use engine::store::Partitioning;
@@ -95,7 +95,14 @@ fn create(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {
     };
     let container = call.account.catalog.create_container(new, call.now)?;
     let reply = Reply::created(container.json.clone()).version(&container.system).charge(WRITE_CHARGE);
-    add_quota_headers(reply, call.headers, &container)
+    add_quota_headers(with_database_path(reply, &container), call.headers, &container)
+}
+
+/// Adds the path of the database by name, from which Java's SDK knows the link of the container.
+fn with_database_path(reply: Reply, container: &ContainerEntry) -> Reply {
+    let path = &container.alt_content_path;
+    let end = path.windows(b"/colls/".len()).position(|part| part == b"/colls/").unwrap_or(path.len());
+    reply.header(name::ALT_CONTENT_PATH, ascii_value(&path.slice(..end)))
 }
 
 /// The throughput that the containers of the database share, if it has any.
@@ -120,7 +127,7 @@ fn read(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, ServiceError> 
         false => container.json.clone(),
     };
     let reply = Reply::ok(body).version(&container.system);
-    add_quota_headers(reply, call.headers, container)
+    add_quota_headers(with_database_path(reply, container), call.headers, container)
 }
 
 /// The properties with the size of each partition key range. Large partition keys are not computed.
@@ -154,7 +161,7 @@ fn replace(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, ServiceErro
             Ok::<_, ServiceError>(current.properties.replaced_by(wanted)?)
         })?;
     let reply = Reply::ok(container.json.clone()).version(&container.system).charge(WRITE_CHARGE);
-    add_quota_headers(reply, call.headers, &container)
+    add_quota_headers(with_database_path(reply, &container), call.headers, &container)
 }
 
 /// `DELETE …/colls/{container}`: deletes a container and its items.

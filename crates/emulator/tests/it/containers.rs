@@ -8,6 +8,15 @@ use crate::client::TestAccount;
 const PLAIN: &str = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
 
 #[tokio::test]
+async fn the_version_of_a_partition_key_may_be_the_name_that_java_sends() {
+    let account = TestAccount::new();
+    let created = account
+        .create_container("d", r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":"V2"}}"#)
+        .await;
+    assert_eq!(created.json()["partitionKey"], json!({ "paths": ["/pk"], "kind": "Hash", "version": 2 }));
+}
+
+#[tokio::test]
 async fn a_container_is_completed_with_defaults_and_read_back() {
     let account = TestAccount::new();
     let created = account.create_container("d", PLAIN).await;
@@ -23,6 +32,9 @@ async fn a_container_is_completed_with_defaults_and_read_back() {
     assert_eq!(body["uniqueKeyPolicy"], json!({ "uniqueKeys": [] }));
     assert_eq!(body["conflictResolutionPolicy"]["mode"], "LastWriterWins");
     assert_eq!(body["geospatialConfig"], json!({ "type": "Geography" }));
+    // From which Java's SDK makes the container's link.
+    assert_eq!(created.header("x-ms-alt-content-path"), Some("dbs/d"));
+    assert_eq!(account.get("/dbs/d/colls/c").await.header("x-ms-alt-content-path"), Some("dbs/d"));
     let (rid, link) = (created.text("_rid"), created.text("_self"));
     assert_eq!(rid.len(), 12, "eight bytes, as one SDK insists");
     assert!(link.starts_with("dbs/") && link.ends_with(&format!("/colls/{rid}/")));

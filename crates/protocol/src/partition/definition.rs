@@ -118,15 +118,29 @@ impl Serialize for PartitionKeyVersion {
     }
 }
 
+/// A version as it is written: a number, or in Java the name of a constant.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenVersion {
+    Number(u64),
+    Name(String),
+}
+
 impl<'de> Deserialize<'de> for PartitionKeyVersion {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PartitionKeyVersion, D::Error> {
-        match u64::deserialize(deserializer)? {
-            1 => Ok(PartitionKeyVersion::V1),
-            2 => Ok(PartitionKeyVersion::V2),
-            other => {
-                Err(serde::de::Error::custom(format!("partition key version {other} is neither 1 nor 2")))
-            }
+        let written = WrittenVersion::deserialize(deserializer)?;
+        match &written {
+            WrittenVersion::Number(1) => return Ok(PartitionKeyVersion::V1),
+            WrittenVersion::Number(2) => return Ok(PartitionKeyVersion::V2),
+            WrittenVersion::Name(name) if name == "V1" => return Ok(PartitionKeyVersion::V1),
+            WrittenVersion::Name(name) if name == "V2" => return Ok(PartitionKeyVersion::V2),
+            WrittenVersion::Number(_) | WrittenVersion::Name(_) => {}
         }
+        let written = match written {
+            WrittenVersion::Number(number) => number.to_string(),
+            WrittenVersion::Name(name) => name,
+        };
+        Err(serde::de::Error::custom(format!("partition key version {written} is neither 1 nor 2")))
     }
 }
 
@@ -197,12 +211,21 @@ mod tests {
     }
 
     #[test]
+    fn a_version_may_be_written_as_a_name() {
+        for (name, number) in [("V1", PartitionKeyVersion::V1), ("V2", PartitionKeyVersion::V2)] {
+            let definition = parse(&format!(r#"{{"paths":["/pk"],"version":"{name}"}}"#));
+            assert_eq!(definition.stated_version, Some(number));
+        }
+    }
+
+    #[test]
     fn malformed_definitions_are_rejected() {
         for json in [
             r#"{"paths":"/pk"}"#,
             r#"{"paths":["pk"]}"#,
             r#"{"paths":["/pk/"]}"#,
             r#"{"paths":["/pk"],"version":3}"#,
+            r#"{"paths":["/pk"],"version":"V3"}"#,
             r#"{"paths":["/pk"],"kind":"Hush"}"#,
             r#"{"kind":"Hash"}"#,
         ] {

@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::account;
 use crate::arguments::{Import, OnError};
 use crate::exit::CommandError;
-use crate::fixtures::{Format, Reader};
+use crate::fixtures::{Format, Reader, with_id};
 use crate::output::{self, Progress};
 use operations::{ImportEntry, LineNumbers, OperationStream};
 
@@ -59,10 +59,16 @@ pub(crate) fn run(import: &Import) -> Result<(), CommandError> {
 }
 
 fn format_of(import: &Import) -> Result<Format, CommandError> {
-    import.format.or_else(|| Format::of(&import.file)).ok_or_else(|| {
+    let format = import.format.or_else(|| Format::of(&import.file)).ok_or_else(|| {
         CommandError::usage(format!("'{}' has no known extension", import.file.display()))
             .hint("set the format with --format json, ndjson or csv")
-    })
+    })?;
+    match (format, import.delimiter) {
+        (Format::Json | Format::Ndjson, Some(_)) => {
+            Err(CommandError::usage("--delimiter is for CSV, and this file is not CSV".to_owned()))
+        }
+        _ => Ok(format),
+    }
 }
 
 /// The partition key of the container, which is created first with `--create`.
@@ -157,7 +163,9 @@ async fn send_all(
     let (name, read) = (source.name.clone(), Arc::clone(&source.read));
     let mut progress = Progress::new("imported", source.length);
     let (entries_in, entries) = mpsc::channel(READ_AHEAD);
-    let reading = tokio::task::spawn_blocking(move || read_all(source, format, &key, &entries_in));
+    let layout =
+        FileLayout { format, delimiter: import.delimiter.unwrap_or(b','), generate_ids: import.generate_ids };
+    let reading = tokio::task::spawn_blocking(move || read_all(source, layout, &key, &entries_in));
     let lines = Arc::new(LineNumbers::default());
     let (stop, stopped) = oneshot::channel::<()>();
     // Taken when it is used; dropping the sender would stop the stream as well.
@@ -204,15 +212,27 @@ fn is_about_the_item(error: &Error) -> bool {
     )
 }
 
+/// How the items of a file are read.
+#[derive(Clone, Copy, Debug)]
+struct FileLayout {
+    format: Format,
+    delimiter: u8,
+    generate_ids: bool,
+}
+
 /// Reads until the end of the file, or until the import stops.
 fn read_all(
     source: Source,
-    format: Format,
+    layout: FileLayout,
     key: &PartitionKeyDefinition,
     entries: &mpsc::Sender<ImportEntry>,
 ) -> std::io::Result<()> {
-    let mut reader = Reader::new(format, BufReader::with_capacity(FILE_BUFFER_BYTES, source))?;
-    while let Some(entry) = reader.next()? {
+    let source = BufReader::with_capacity(FILE_BUFFER_BYTES, source);
+    let mut reader = Reader::new(layout.format, layout.delimiter, source)?;
+    while let Some(mut entry) = reader.next()? {
+        if layout.generate_ids {
+            entry.text = entry.text.map(with_id);
+        }
         if entries.blocking_send(ImportEntry::of(entry, key)).is_err() {
             break;
         }

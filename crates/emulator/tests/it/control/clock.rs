@@ -122,3 +122,13 @@ async fn signed_at(account: &LiveAccount, moment: std::time::SystemTime) -> u16 
     let headers = [("x-ms-date", date.as_str()), ("authorization", authorization.as_str())];
     account.send_unsigned(Method::GET, "/dbs", &headers, bytes::Bytes::new()).await.status
 }
+
+#[tokio::test]
+async fn a_reset_clock_runs_with_the_machine_s_time_again() {
+    let account = account().await;
+    account.control_post("/clock/set", json!({ "to": "2030-01-31T08:00:00Z" })).await.expect(200);
+    account.control_post("/clock/freeze", json!({})).await.expect(200);
+    let reset = account.control_post("/clock/reset", json!({})).await.expect(200).body;
+    assert_eq!(reset["frozen"], false);
+    assert!(reset["aheadSeconds"].as_f64().unwrap().abs() < 1.0, "{reset}");
+}

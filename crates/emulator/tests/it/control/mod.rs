@@ -5,6 +5,7 @@ mod clock;
 mod lifecycle;
 mod operations;
 mod request_log;
+mod reset;
 mod routes;
 
 use http::Method;
