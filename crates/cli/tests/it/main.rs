@@ -10,6 +10,7 @@ mod data_dir;
 mod fixtures;
 mod help;
 mod kill;
+mod kill_damage;
 mod kill_multi_write;
 mod kill_restore;
 mod test_account;

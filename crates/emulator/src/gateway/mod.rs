@@ -21,6 +21,7 @@ use protocol::status::{Status, SubStatus};
 
 use clock::Clock;
 use engine::account::Account;
+use engine::catalog::ContainerEntry;
 use engine::disk::SyncSequence;
 use engine::regions::{RegionId, Topology};
 use server::{Handler, HandlerResponse};
@@ -28,7 +29,7 @@ use server::{Handler, HandlerResponse};
 use crate::faults::AccountFaults;
 use crate::handlers;
 use crate::hosted::HostedAccount;
-use crate::request::{self, Call, Operation, RequestHeaders, WriteTarget, activity_id};
+use crate::request::{self, Call, ContainerIds, Operation, RequestHeaders, WriteTarget, activity_id};
 use crate::request_log::{ActivityText, RequestArrival, RequestLog, ResponseSummary};
 use crate::response::{CommonHeaders, Reply, ServiceError};
 use in_flight::{InFlightRequest, PanicRecorder};
@@ -88,13 +89,13 @@ impl Gateway {
         operation: &mut &'static str,
     ) -> GatewayResponse {
         let activity = activity_id(headers.activity_id);
-        let reply = match self.handle_operation(parts, headers, body, uptime, operation) {
-            Ok(reply) => reply,
-            Err(error) => {
-                let activity_text = String::from_utf8_lossy(activity.as_bytes());
-                error.into_reply(&activity_text, parts.uri.path())
-            }
-        };
+        let mut pending_sync = None;
+        let handled = self.handle_operation(parts, headers, body, uptime, operation, &mut pending_sync);
+        let mut reply = handled.unwrap_or_else(|error| {
+            let activity_text = String::from_utf8_lossy(activity.as_bytes());
+            error.into_reply(&activity_text, parts.uri.path())
+        });
+        reply.sync_sequence = pending_sync;
         self.build_response(reply, activity, operation, uptime)
     }
 
@@ -178,6 +179,7 @@ impl Gateway {
         body: Bytes,
         uptime: Duration,
         label: &mut &'static str,
+        pending_sync: &mut Option<SyncSequence>,
     ) -> Result<Reply, ServiceError> {
         let account = &self.account;
         let times = self.clock.read();
@@ -192,22 +194,25 @@ impl Gateway {
             _ => request::consistency::level(headers, topology.consistency)?,
         };
         self.check_region(&topology, &operation, headers)?;
-        let multi_write = topology.is_multi_write();
         let read_context = topology.read_context(self.region, level, uptime);
         drop(topology);
         let now = times.account;
         let call = Call { account, read_context, level, principal, parts, headers, body, now, uptime };
         let writes = operation.write_target().is_some();
-        let mut reply = handlers::handle(call, operation)?;
-        if let Some(disk) = &account.disk {
-            reply.sync_sequence = match (writes, multi_write) {
-                (true, _) => disk.pending_sync(),
-                // In a multi-write account a read applies replicated writes; what it returns must be durable.
-                (false, true) => disk.pending_sync_for_read(),
-                (false, false) => None,
-            };
+        let Some(disk) = &account.disk else { return handlers::handle(call, operation) };
+        let container = match &operation {
+            Operation::Items(ids, _) if disk.syncs_before_responses() => find_container_entry(account, ids),
+            _ => None,
+        };
+        let handled = handlers::handle(call, operation);
+        // Reads and errors show what others wrote, and may not show what is not durable either. That a write
+        // could not be stored shows nothing.
+        let not_stored = matches!(&handled, Err(error) if error.status == Status::SERVICE_UNAVAILABLE);
+        if !not_stored {
+            let shown = container.as_ref().map(|container| container.store.newest_record());
+            *pending_sync = disk.pending_sync(shown, writes && handled.is_ok());
         }
-        Ok(reply)
+        handled
     }
 
     /// Rejects what this region may not do: 403/3 sends a client to the write region.
@@ -235,6 +240,11 @@ impl Gateway {
             format!("The requested operation cannot be performed in the region '{own}': '{hub}' writes.");
         Err(ServiceError::backend(Status::FORBIDDEN, &message).with_sub_status(SubStatus::WRITE_FORBIDDEN))
     }
+}
+
+/// The container of an operation on items, if it exists.
+fn find_container_entry(account: &Account, ids: &ContainerIds<'_>) -> Option<Arc<ContainerEntry>> {
+    account.catalog.snapshot().container(&ids.database, &ids.container).ok().map(Arc::clone)
 }
 
 impl Handler for Gateway {

@@ -4,7 +4,6 @@
 //! [`Principal`], or 401 (unknown sender) or 403 (token not valid now). Pure. What the principal may do is
 //! decided where the resource is known: see the `check_…` methods of [`Principal`].
 
-use std::cell::Cell;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderValue, Method};
@@ -13,6 +12,7 @@ use protocol::resource_path::ResourcePath;
 use protocol::status::{Status, SubStatus};
 
 use super::headers::RequestHeaders;
+use super::http_date;
 use super::resource_token::Grant;
 use crate::response::ServiceError;
 use clock::{ClockReading, Ticks};
@@ -70,8 +70,8 @@ pub(crate) fn authorize(
                 unauthorized("The resource token was not issued by this account, or it was changed.")
             })?;
             if times.account.seconds() >= grant.expires_at {
-                let start = SystemTime::UNIX_EPOCH + Duration::from_secs(grant.issued_at.unsigned_abs());
-                let expiry = SystemTime::UNIX_EPOCH + Duration::from_secs(grant.expires_at.unsigned_abs());
+                let start = http_date::from_seconds(grant.issued_at);
+                let expiry = http_date::from_seconds(grant.expires_at);
                 return Err(outside_validity(start, expiry, times.account));
             }
             Ok(Principal::TokenHolder(Box::new(grant)))
@@ -101,36 +101,19 @@ impl<'a> SigningDates<'a> {
     /// Rejects a signature that is too old or in the future.
     fn check(&self, now: Ticks) -> Result<(), ServiceError> {
         let text = if self.ms_date.is_empty() { self.http_date } else { self.ms_date };
-        let signed_at = parse_date(text).ok_or_else(bad_date)?;
+        let signed_at = http_date::parse(text).ok_or_else(bad_date)?;
         let skew = match now.to_system_time().duration_since(signed_at) {
             Ok(past) => past,
             Err(future) => future.duration(),
         };
         if skew > CLOCK_SKEW_MAX {
-            return Err(outside_validity(signed_at - CLOCK_SKEW_MAX, signed_at + CLOCK_SKEW_MAX, now));
+            // A date at either end of the calendar has no moment so long before or after it.
+            let start = signed_at.checked_sub(CLOCK_SKEW_MAX).unwrap_or(signed_at);
+            let end = signed_at.checked_add(CLOCK_SKEW_MAX).unwrap_or(signed_at);
+            return Err(outside_validity(start, end, now));
         }
         Ok(())
     }
-}
-
-/// Parses an HTTP date. Clients send the same text in all requests of a second, so each thread caches the
-/// last one.
-fn parse_date(text: &str) -> Option<SystemTime> {
-    /// The only form that clients send: `Sun, 15 Nov 2026 19:23:36 GMT`.
-    const LENGTH: usize = 29;
-    thread_local! {
-        static LAST: Cell<([u8; LENGTH], SystemTime)> = const { Cell::new(([0; LENGTH], SystemTime::UNIX_EPOCH)) };
-    }
-    let usual = <[u8; LENGTH]>::try_from(text.as_bytes()).ok();
-    let (last, moment) = LAST.get();
-    if usual == Some(last) {
-        return Some(moment);
-    }
-    let moment = httpdate::parse_http_date(text).ok()?;
-    if let Some(usual) = usual {
-        LAST.set((usual, moment));
-    }
-    Some(moment)
 }
 
 /// Checks an Entra ID token: header and claims have to be JSON objects, and it has to be valid now, by the
@@ -178,7 +161,7 @@ fn bad_date() -> ServiceError {
 }
 
 fn outside_validity(start: SystemTime, expiry: SystemTime, now: Ticks) -> ServiceError {
-    let date = httpdate::fmt_http_date;
+    let date = http_date::format;
     ServiceError::new(
         Status::FORBIDDEN,
         format!(

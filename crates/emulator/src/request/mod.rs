@@ -4,6 +4,7 @@ mod activity;
 mod authorize;
 pub(crate) mod consistency;
 mod headers;
+pub(crate) mod http_date;
 mod label;
 mod operation;
 mod origin;

@@ -11,6 +11,7 @@ mod concurrency;
 mod containers;
 mod control;
 mod databases;
+mod durability;
 mod errors;
 mod faults;
 mod items;

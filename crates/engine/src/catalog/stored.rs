@@ -193,7 +193,7 @@ impl Catalog {
     ) -> Result<Catalog, OpenError> {
         let path = context.disk.path().to_owned();
         let catalog = restore(context, opened, first_rid);
-        catalog.map_err(|error| OpenError::Damaged { path, detail: format!("in the catalog, a {error}") })
+        catalog.map_err(|error| OpenError::damaged(path, format!("in the catalog, a {error}")))
     }
 
     /// Builds the indexes of what was read from disk. Cost grows with the items.
@@ -206,7 +206,7 @@ impl Catalog {
 }
 
 fn restore(context: &RestoreContext, opened: StoredAccount, first_rid: u32) -> Result<Catalog, Malformed> {
-    let StoredAccount { catalog, mut containers } = opened;
+    let StoredAccount { catalog, mut containers, .. } = opened;
     let mut snapshot = CatalogSnapshot::default();
     let mut allocator = Allocator::new(first_rid);
     let layouts: HashMap<ContainerRid, &Bytes> = catalog

@@ -9,7 +9,7 @@ use protocol::status::Status;
 use super::partition_response::{PartitionResponse, check_session};
 use super::scope;
 use crate::handlers::ItemRequest;
-use crate::request::RequestHeaders;
+use crate::request::{RequestHeaders, http_date};
 use crate::response::{Reply, ServiceError};
 use engine::change_feed::{FeedMode, FeedPage, FeedPosition, FeedStart, read_changes};
 use engine::regions::RegionId;
@@ -121,8 +121,7 @@ fn start(headers: &RequestHeaders<'_>, mode: FeedMode) -> Result<FeedStart, Serv
 }
 
 fn seconds(date: &str) -> Result<u64, ServiceError> {
-    httpdate::parse_http_date(date)
-        .ok()
+    http_date::parse(date)
         .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok())
         .map(|since| since.as_secs())
         .ok_or_else(|| {
