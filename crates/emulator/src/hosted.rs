@@ -5,17 +5,19 @@ use std::sync::Arc;
 use clock::Clock;
 use engine::account::Account;
 
+use crate::evaluation_pool::EvaluationPool;
 use crate::faults::{AccountFaults, Faults, PortControl};
 use crate::request_log::RequestLog;
 
-/// An account, the faults that are injected into its requests, and the log of those requests. Clones
-/// share all three.
+/// An account, the faults that are injected into its requests, the log of those requests and the threads of
+/// long ones. Clones share all of them.
 #[derive(Clone, Debug)]
 pub struct HostedAccount {
     /// The engine's account: regions, databases, containers, items.
     pub account: Arc<Account>,
     pub(crate) account_faults: Arc<AccountFaults>,
     pub(crate) request_log: Arc<RequestLog>,
+    pub(crate) evaluation_pool: Arc<EvaluationPool>,
 }
 
 impl HostedAccount {
@@ -23,7 +25,12 @@ impl HostedAccount {
     pub fn new(account: Account, seed: u64) -> HostedAccount {
         let account = Arc::new(account);
         let account_faults = Arc::new(AccountFaults::new(Arc::clone(&account.regions), seed));
-        HostedAccount { account, account_faults, request_log: Arc::default() }
+        HostedAccount {
+            account,
+            account_faults,
+            request_log: Arc::default(),
+            evaluation_pool: Arc::default(),
+        }
     }
 
     /// The faults of this account when it is used without sockets. Rules about ports have no effect.

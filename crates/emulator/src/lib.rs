@@ -20,6 +20,7 @@ mod error;
 mod running;
 
 // From HTTP requests to operations and back, and what each operation does.
+mod evaluation_pool;
 pub mod gateway;
 mod handlers;
 mod hosted;

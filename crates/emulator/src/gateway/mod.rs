@@ -4,6 +4,7 @@
 //! been read. Output: a response, also for an error. The `server` crate owns the sockets; `handlers` decides
 //! what an operation does.
 
+mod evaluation;
 mod in_flight;
 mod injected_faults;
 mod request_description;
@@ -16,7 +17,6 @@ use http::header::USER_AGENT;
 use http::request::Parts;
 use http::{HeaderValue, Request, Response};
 use protocol::headers as name;
-use protocol::resource_path::ResourcePath;
 use protocol::status::{Status, SubStatus};
 
 use clock::Clock;
@@ -26,10 +26,13 @@ use engine::disk::SyncSequence;
 use engine::regions::{RegionId, Topology};
 use server::{Handler, HandlerResponse};
 
+use crate::evaluation_pool::EvaluationPool;
 use crate::faults::AccountFaults;
 use crate::handlers;
 use crate::hosted::HostedAccount;
-use crate::request::{self, Call, ContainerIds, Operation, RequestHeaders, WriteTarget, activity_id};
+use crate::request::{
+    self, Call, ContainerIds, EvaluationClass, Operation, RequestHeaders, WriteTarget, activity_id,
+};
 use crate::request_log::{ActivityText, RequestArrival, RequestLog, ResponseSummary};
 use crate::response::{CommonHeaders, Reply, ServiceError};
 use in_flight::{InFlightRequest, PanicRecorder};
@@ -58,23 +61,35 @@ impl GatewayResponse {
     }
 }
 
+/// A request evaluates more than it may where it was handled, and nothing has been changed.
+struct Interrupted;
+
 /// Handles every request to one region of an account.
 #[derive(Debug)]
 pub struct Gateway {
     account: Arc<Account>,
     account_faults: Arc<AccountFaults>,
     request_log: Arc<RequestLog>,
+    evaluation_pool: Arc<EvaluationPool>,
     region: RegionId,
     clock: Clock,
     common_headers: CommonHeaders,
+}
+
+/// What is known of an operation besides its reply or error.
+struct HandledOperation<'a> {
+    /// The label of the operation in the request log.
+    label: &'a mut &'static str,
+    /// What the response has to wait for on the disk.
+    pending_sync: Option<SyncSequence>,
 }
 
 impl Gateway {
     /// Makes the gateway of one region of an account.
     pub fn new(hosted: &HostedAccount, region: RegionId, clock: Clock) -> Gateway {
         let common_headers = CommonHeaders::new(clock.now().to_system_time());
-        let HostedAccount { account, account_faults, request_log } = hosted.clone();
-        Gateway { account, account_faults, request_log, region, clock, common_headers }
+        let HostedAccount { account, account_faults, request_log, evaluation_pool } = hosted.clone();
+        Gateway { account, account_faults, request_log, evaluation_pool, region, clock, common_headers }
     }
 
     /// Responds without waiting for anything, so this is a plain function: a chain of futures would store
@@ -85,18 +100,23 @@ impl Gateway {
         parts: &Parts,
         headers: &RequestHeaders<'_>,
         body: Bytes,
-        uptime: Duration,
+        (uptime, class): (Duration, EvaluationClass),
         operation: &mut &'static str,
-    ) -> GatewayResponse {
+    ) -> Result<GatewayResponse, Interrupted> {
         let activity = activity_id(headers.activity_id);
-        let mut pending_sync = None;
-        let handled = self.handle_operation(parts, headers, body, uptime, operation, &mut pending_sync);
-        let mut reply = handled.unwrap_or_else(|error| {
-            let activity_text = String::from_utf8_lossy(activity.as_bytes());
-            error.into_reply(&activity_text, parts.uri.path())
-        });
+        let mut outcome = HandledOperation { label: operation, pending_sync: None };
+        let handled = self.handle_operation(parts, headers, body, (uptime, class), &mut outcome);
+        let HandledOperation { label: operation, pending_sync } = outcome;
+        let mut reply = match handled {
+            Ok(reply) => reply,
+            Err(error) if error.is_interruption => return Err(Interrupted),
+            Err(error) => {
+                let activity_text = String::from_utf8_lossy(activity.as_bytes());
+                error.into_reply(&activity_text, parts.uri.path())
+            }
+        };
         reply.sync_sequence = pending_sync;
-        self.build_response(reply, activity, operation, uptime)
+        Ok(self.build_response(reply, activity, operation, uptime))
     }
 
     /// Makes the response of `reply`, to a request that arrived at `began`.
@@ -125,14 +145,21 @@ impl Gateway {
     /// Responds once the response may be sent: when the write is durable and, for a strong write, when a
     /// quorum of regions has it. `uptime` is now.
     async fn respond_when_durable(
-        &self,
-        parts: &Parts,
+        self: &Arc<Self>,
+        parts: Parts,
         body: Bytes,
         uptime: Duration,
         in_flight: &mut InFlightRequest,
     ) -> GatewayResponse {
-        let headers = RequestHeaders::scan(&parts.headers);
-        let response = self.respond(parts, &headers, body, uptime, in_flight.operation());
+        let response = {
+            let headers = RequestHeaders::scan(&parts.headers);
+            let class = EvaluationClass::Quick;
+            self.respond(&parts, &headers, body.clone(), (uptime, class), in_flight.operation())
+        };
+        let response = match response {
+            Ok(response) => response,
+            Err(Interrupted) => self.respond_in_pool(parts, body, uptime, in_flight).await,
+        };
         if !response.must_wait() {
             return response;
         }
@@ -177,16 +204,20 @@ impl Gateway {
         parts: &Parts,
         headers: &RequestHeaders<'_>,
         body: Bytes,
-        uptime: Duration,
-        label: &mut &'static str,
-        pending_sync: &mut Option<SyncSequence>,
+        (uptime, evaluation): (Duration, EvaluationClass),
+        outcome: &mut HandledOperation<'_>,
     ) -> Result<Reply, ServiceError> {
         let account = &self.account;
         let times = self.clock.read();
-        let path = ResourcePath::parse(parts.uri.path()).map_err(|_| ServiceError::not_found())?;
+        // The signature of this request covers what it resolves and not its path. Everybody gets the same refusal, so
+        // it is not checked.
+        if handlers::addresses::is_address_request(parts.uri.path()) {
+            return Err(handlers::addresses::refuse_direct_mode());
+        }
+        let path = request::resource_path(&parts.uri).map_err(|_| ServiceError::not_found())?;
         let principal = request::authorize(&account.key, &parts.method, &path, headers, times)?;
         let operation = request::route(&parts.method, &path, headers)?;
-        *label = operation.label();
+        *outcome.label = operation.label();
         let topology = account.regions.current();
         // One SDK sends its consistency level with the account read as well, where it means nothing.
         let level = match operation {
@@ -197,7 +228,8 @@ impl Gateway {
         let read_context = topology.read_context(self.region, level, uptime);
         drop(topology);
         let now = times.account;
-        let call = Call { account, read_context, level, principal, parts, headers, body, now, uptime };
+        let call =
+            Call { account, read_context, level, principal, parts, headers, body, now, uptime, evaluation };
         let writes = operation.write_target().is_some();
         let Some(disk) = &account.disk else { return handlers::handle(call, operation) };
         let container = match &operation {
@@ -210,7 +242,7 @@ impl Gateway {
         let not_stored = matches!(&handled, Err(error) if error.status == Status::SERVICE_UNAVAILABLE);
         if !not_stored {
             let shown = container.as_ref().map(|container| container.store.newest_record());
-            *pending_sync = disk.pending_sync(shown, writes && handled.is_ok());
+            outcome.pending_sync = disk.pending_sync(shown, writes && handled.is_ok());
         }
         handled
     }
@@ -264,9 +296,20 @@ impl Handler for Gateway {
         }
         let headers = RequestHeaders::scan(&parts.headers);
         let mut panic_recorder = PanicRecorder::new(self, &parts, uptime);
-        let response = self.respond(&parts, &headers, body, uptime, &mut panic_recorder.operation);
+        let quick = (uptime, EvaluationClass::Quick);
+        let response = self.respond(&parts, &headers, body.clone(), quick, &mut panic_recorder.operation);
         drop(panic_recorder);
         let arrival = RequestArrival::from_parts(&parts, headers.user_agent, uptime);
+        let Ok(response) = response else {
+            let mut in_flight = InFlightRequest::new(self, arrival);
+            let gateway = Arc::clone(self);
+            return HandlerResponse::Pending(Box::pin(async move {
+                let response = gateway.respond_in_pool(parts, body, uptime, &mut in_flight).await;
+                in_flight.set_summary(&response.summary);
+                let response = gateway.wait_until_durable(response, uptime).await;
+                in_flight.complete(response)
+            }));
+        };
         if response.must_wait() {
             let mut in_flight = InFlightRequest::new(self, arrival);
             in_flight.set_summary(&response.summary);

@@ -9,6 +9,7 @@
 //! (or in `items/mod.rs`). The compiler lists the places that are missing.
 
 mod account;
+pub(crate) mod addresses;
 mod condition;
 mod conflicts;
 mod containers;

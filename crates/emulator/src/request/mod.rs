@@ -3,6 +3,7 @@
 mod activity;
 mod authorize;
 pub(crate) mod consistency;
+mod evaluation;
 mod headers;
 pub(crate) mod http_date;
 mod label;
@@ -23,6 +24,7 @@ use protocol::account::ConsistencyLevel;
 
 pub(crate) use activity::activity_id;
 pub(crate) use authorize::{Principal, authorize};
+pub(crate) use evaluation::EvaluationClass;
 pub(crate) use headers::{AS_OF, RequestHeaders, invalid_value};
 pub(crate) use operation::{
     ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation,
@@ -30,7 +32,7 @@ pub(crate) use operation::{
 };
 pub(crate) use origin::Origin;
 pub(crate) use resource_token::Grant;
-pub(crate) use route::route;
+pub(crate) use route::{resource_path, route};
 
 /// One authorized and routed request, ready to be handled.
 #[derive(Debug)]
@@ -53,6 +55,8 @@ pub(crate) struct Call<'a> {
     pub(crate) now: Ticks,
     /// When the request arrived, by uptime.
     pub(crate) uptime: Duration,
+    /// How much the request may evaluate where it runs.
+    pub(crate) evaluation: EvaluationClass,
 }
 
 impl<'a> Call<'a> {

@@ -3,9 +3,9 @@
 //! Pure. Names come out percent-decoded; whether they exist, and whether one is really a `_rid`, is decided by
 //! the catalog. An unknown path is 404, a known path with an unsupported method is 405.
 
-use http::Method;
+use http::{Method, Uri};
 use protocol::headers as name;
-use protocol::resource_path::{ResourcePath, ResourceType};
+use protocol::resource_path::{ResourcePath, ResourcePathError, ResourceType};
 
 use super::headers::RequestHeaders;
 use super::operation::{
@@ -13,6 +13,17 @@ use super::operation::{
     ParentResource, ResourceVerb, Unsupported, UnsupportedVerb, UserIds,
 };
 use crate::response::ServiceError;
+
+/// The resource that a URI addresses. Some clients leave the `?` of an item's id as it is, in the path and in
+/// the signature, so what follows an item's id is part of it: no operation on items has a query string.
+pub(crate) fn resource_path(uri: &Uri) -> Result<ResourcePath<'_>, ResourcePathError> {
+    let path = ResourcePath::parse(uri.path())?;
+    let names_item = path.resource_type() == ResourceType::Item && !path.is_feed();
+    match uri.path_and_query().filter(|whole| names_item && whole.query().is_some()) {
+        Some(whole) => ResourcePath::parse(whole.as_str()),
+        None => Ok(path),
+    }
+}
 
 /// Finds the operation of a request. Cost grows with the length of the path.
 pub(crate) fn route<'a>(

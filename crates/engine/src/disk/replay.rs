@@ -114,14 +114,14 @@ pub(super) struct ScannedSegment {
 enum End {
     /// Within this segment, after its whole records.
     Within(usize),
-    /// Before this segment.
+    /// Before this segment, of which nothing is usable.
     Before(usize),
 }
 
-/// The verdict on a journal.
+/// The decision on whether a journal is whole.
 #[derive(Debug)]
-enum Verdict {
-    /// Everything is there.
+enum JournalDecision {
+    /// Everything that has to be there is there.
     Whole,
     /// It ends with a write that was not completed.
     Torn(End),
@@ -130,10 +130,15 @@ enum Verdict {
 }
 
 /// Decides whether a journal has everything that it has to have. Pure.
-fn judge(folder: &Path, files: &[ScannedSegment], checkpointed: u64, expected: &ExpectedJournal) -> Verdict {
+fn decide(
+    folder: &Path,
+    files: &[ScannedSegment],
+    checkpointed: u64,
+    expected: &ExpectedJournal,
+) -> JournalDecision {
     let marks = files.iter().map(|file| file.scan.synced).max().unwrap_or(0);
     let synced = marks.max(expected.synced).max(checkpointed);
-    let lost = |end, path: &Path, detail: String| Verdict::Lost(end, OpenError::lost(path, detail));
+    let lost = |end, path: &Path, detail: String| JournalDecision::Lost(end, OpenError::lost(path, detail));
     let listed = expected.manifest.as_ref().map(|manifest| &manifest.segments);
     let missing = listed
         .into_iter()
@@ -157,7 +162,7 @@ fn judge(folder: &Path, files: &[ScannedSegment], checkpointed: u64, expected: &
                 // A file that is not in the manifest yet has no record yet.
                 let in_use = listed.is_some_and(|listed| listed.contains_key(&file.number));
                 return match before > synced && !in_use {
-                    true => Verdict::Torn(End::Before(index)),
+                    true => JournalDecision::Torn(End::Before(index)),
                     false => lost(End::Before(index), &file.path, "its header cannot be read".to_owned()),
                 };
             }
@@ -168,7 +173,7 @@ fn judge(folder: &Path, files: &[ScannedSegment], checkpointed: u64, expected: &
             return lost(End::Within(index), &file.path, detail);
         }
         if file.scan.damaged && end > synced {
-            return Verdict::Torn(End::Within(index));
+            return JournalDecision::Torn(End::Within(index));
         }
         if file.scan.damaged {
             let detail =
@@ -191,7 +196,7 @@ fn judge(folder: &Path, files: &[ScannedSegment], checkpointed: u64, expected: &
         let detail = format!("it ends with record {newest}, although record {synced} had reached the disk");
         return lost(all, path, detail);
     }
-    Verdict::Whole
+    JournalDecision::Whole
 }
 
 fn missing_text(first: u64) -> String {
@@ -208,9 +213,9 @@ pub(super) struct ScannedJournal {
 impl ScannedJournal {
     /// Fails if the journal lacks what it has to have, whose records up to `checkpointed` are in the trees.
     pub(super) fn check(&self, checkpointed: u64, expected: &ExpectedJournal) -> Result<(), OpenError> {
-        match judge(&self.folder, &self.files, checkpointed, expected) {
-            Verdict::Lost(_, error) => Err(error),
-            Verdict::Whole | Verdict::Torn(_) => Ok(()),
+        match decide(&self.folder, &self.files, checkpointed, expected) {
+            JournalDecision::Lost(_, error) => Err(error),
+            JournalDecision::Whole | JournalDecision::Torn(_) => Ok(()),
         }
     }
 
@@ -225,11 +230,11 @@ impl ScannedJournal {
         let next_file = self.files.last().map_or(1, |file| file.number + 1);
         let listed = expected.manifest.iter().flat_map(|manifest| manifest.segments.keys());
         let next_file = listed.max().map_or(next_file, |number| next_file.max(number + 1));
-        let (end, loss) = match judge(&self.folder, &self.files, checkpointed, expected) {
-            Verdict::Whole => (None, None),
-            Verdict::Torn(end) => (Some(end), None),
-            Verdict::Lost(end, error) if accept_loss => (Some(end), Some(error.to_string())),
-            Verdict::Lost(_, error) => return Err(error),
+        let (end, loss) = match decide(&self.folder, &self.files, checkpointed, expected) {
+            JournalDecision::Whole => (None, None),
+            JournalDecision::Torn(end) => (Some(end), None),
+            JournalDecision::Lost(end, error) if accept_loss => (Some(end), Some(error.to_string())),
+            JournalDecision::Lost(_, error) => return Err(error),
         };
         let marks = self.files.iter().map(|file| file.scan.synced).max().unwrap_or(0);
         let cut = end.map(|end| self.cut_at(end, checkpointed, loss));

@@ -130,7 +130,7 @@ fn ends_too_early(rest: &[u8], length: usize) -> bool {
         Some(_) => {
             // The file had room for the whole record, and a zero after it, before the record was written.
             let needed = record::claimed_length(rest).unwrap_or(record::HEADER_LENGTH);
-            rest.len() <= needed || length as u64 % BLOCK != 0
+            rest.len() <= needed || !(length as u64).is_multiple_of(BLOCK)
         }
     }
 }

@@ -176,7 +176,7 @@ fn narrow(filter: &Filter, state: &PartitionState) -> Candidates {
                     (None, None) => return Candidates { stream: None, range: None, exact },
                 }
             }
-            Candidates { stream: Some(OrdinalStream::Any(streams)), range: None, exact }
+            Candidates { stream: Some(OrdinalStream::any(streams)), range: None, exact }
         }
     }
 }

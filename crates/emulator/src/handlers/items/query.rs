@@ -14,10 +14,9 @@ use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
 use crate::response::{Reply, ServiceError};
 use clock::Stopwatch;
-use engine::blocking::run_blocking;
 use engine::charge::{self, QueryWork};
 use engine::query::{
-    Continuation, ContinuationToken, IndexMetrics, PageBody, QueryOutcome, QueryRequest, Scope,
+    Continuation, ContinuationToken, IndexMetrics, PageBody, QueryOutcome, QueryRequest, RunError, Scope,
 };
 use engine::store::ContainerSchema;
 
@@ -34,6 +33,7 @@ pub(super) struct QueryText {
 
 /// Runs a query over a logical partition, a partition key range, or all partitions if nothing needs merging.
 pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
+    request.call.check_query_length()?;
     let stopwatch = Stopwatch::start();
     let schema = request.container.store.schema();
     let statement = prepare(request, &schema)?;
@@ -59,17 +59,18 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let rows_max = headers.page_size()?.limit(PAGE_ROWS_DEFAULT);
     let mut page = PageBody::new(&request.container.system.rid, rows_max);
     let now = request.call.now;
-    let context = QueryContext { now: now.0, random_seed: now.0 as u64 };
+    let context = QueryContext { now: now.0, random_seed: now.0 as u64, ..QueryContext::default() };
     let run = QueryRequest {
         statement: &statement,
         scope: scope.clone(),
         context,
         now: request.now_seconds(),
         from,
+        limit: request.call.evaluation.run_limit(),
     };
     run.check_token().map_err(|error| ServiceError::bad_request(error.to_string()))?;
-    let outcome = if run.may_take_long() { run_blocking(|| run.run(&mut page)) } else { run.run(&mut page) };
-    let outcome = outcome.map_err(query_plan::sql_error)?;
+    request.call.interrupt_if(run.may_take_long())?;
+    let outcome = run.run(&mut page).map_err(run_error)?;
     let ran = stopwatch.elapsed() - compiled;
     let cost = charge::query(outcome.work);
     let mut reply = page_reply(request, &scope, page, &outcome).charge(cost);
@@ -84,6 +85,14 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
         reply = reply.header(name::INDEX_UTILIZATION, ascii(index_metrics().to_header_v2()));
     }
     Ok(reply)
+}
+
+/// The error of a run without a page, or the interruption of one that may do more elsewhere.
+pub(super) fn run_error(error: RunError) -> ServiceError {
+    match error {
+        RunError::Sql(error) => query_plan::sql_error(error),
+        RunError::Interrupted => ServiceError::interrupted(),
+    }
 }
 
 /// Parses and prepares the statement in the body.

@@ -1,5 +1,6 @@
 //! Compatibility probes of authorization, regions and sessions.
 
+use bytes::Bytes;
 use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use protocol::authorization::{AccountKey, sign};
@@ -173,6 +174,14 @@ async fn thin_client_probe(fixture: &CompatibilityFixture) -> LiveResponse {
 }
 
 async fn direct_mode(fixture: &CompatibilityFixture) -> LiveResponse {
+    // Java's path; .NET's begins with two slashes. Neither is signed as other requests are.
+    for path in ["/addresses/?$resolveFor=dbs&$filter=protocol%20eq%20rntbd", "//addresses/?$resolveFor=dbs"]
+    {
+        let refused = fixture.account.send_unsigned(Method::GET, path, &[], Bytes::new()).await.expect(400);
+        for setting in ["gatewayMode()", "ConnectionMode.Gateway"] {
+            assert!(refused.message().contains(setting), "{}", refused.message());
+        }
+    }
     fixture.account.get("/addresses", &[]).await
 }
 

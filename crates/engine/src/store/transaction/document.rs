@@ -64,8 +64,8 @@ pub enum DocumentError {
         "The input name is invalid. Ensure to provide a unique non-empty string less than '1024' characters."
     )]
     InvalidId,
-    /// The `id` contains a slash or a backslash.
-    #[error("The input name '{0}' is invalid because it contains '/' or '\\'; choose an id without them")]
+    /// The `id` contains a backslash.
+    #[error("The input name '{0}' is invalid because it contains '\\'; choose an id without it")]
     ForbiddenId(String),
     /// The document has more bytes than an item may have.
     #[error("Request size is too large; an item may have {ITEM_BYTES_MAX} bytes, this one has {0}")]
@@ -219,7 +219,7 @@ pub(crate) fn check_id(id: &str) -> Result<(), DocumentError> {
     if id.is_empty() || id.len() > ID_BYTES_MAX {
         return Err(DocumentError::InvalidId);
     }
-    if id.contains(['/', '\\']) {
+    if id.contains('\\') {
         return Err(DocumentError::ForbiddenId(id.to_owned()));
     }
     Ok(())
