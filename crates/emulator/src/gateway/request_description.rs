@@ -15,7 +15,7 @@ use smol_str::SmolStr;
 use crate::faults::{OperationKind, RequestAttributes, ResourceKind};
 use crate::request::{
     ConflictVerb, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation, RequestHeaders,
-    ResourceVerb, UnsupportedVerb,
+    ResourceVerb, ScriptVerb, UnsupportedVerb,
 };
 use crate::request::{resource_path, route};
 use engine::account::Account;
@@ -108,19 +108,22 @@ fn operation_kind(operation: &Operation<'_>) -> OperationKind {
         Operation::Databases(verb)
         | Operation::Containers(_, verb)
         | Operation::Users(_, verb)
+        | Operation::Scripts(_, _, verb)
         | Operation::Permissions(_, verb) => match verb {
             FeedVerb::List => OperationKind::ReadFeed,
             FeedVerb::Create => OperationKind::Create,
             FeedVerb::Upsert => OperationKind::Upsert,
             FeedVerb::Query => OperationKind::Query,
         },
-        Operation::Container(_, verb) | Operation::User(_, verb) | Operation::Permission(_, _, verb) => {
-            match verb {
-                ResourceVerb::Read => OperationKind::Read,
-                ResourceVerb::Replace => OperationKind::Replace,
-                ResourceVerb::Delete => OperationKind::Delete,
-            }
-        }
+        Operation::Container(_, verb)
+        | Operation::User(_, verb)
+        | Operation::Permission(_, _, verb)
+        | Operation::Script(_, _, ScriptVerb::Manage(verb)) => match verb {
+            ResourceVerb::Read => OperationKind::Read,
+            ResourceVerb::Replace => OperationKind::Replace,
+            ResourceVerb::Delete => OperationKind::Delete,
+        },
+        Operation::Script(_, _, ScriptVerb::Execute) => OperationKind::Create,
         Operation::Database(_, DatabaseVerb::Read) | Operation::Offer(_, OfferVerb::Read) => {
             OperationKind::Read
         }

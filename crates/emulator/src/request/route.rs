@@ -10,7 +10,7 @@ use protocol::resource_path::{ResourcePath, ResourcePathError, ResourceType};
 use super::headers::RequestHeaders;
 use super::operation::{
     ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, Id, ItemOperation, OfferVerb, OffersVerb, Operation,
-    ParentResource, ResourceVerb, Unsupported, UnsupportedVerb, UserIds,
+    ParentResource, ResourceVerb, ScriptVerb, Unsupported, UnsupportedVerb, UserIds,
 };
 use crate::response::ServiceError;
 
@@ -87,10 +87,15 @@ pub(crate) fn route<'a>(
             }
         }
         ResourceType::Offer => offers(method, path, headers)?,
-        ResourceType::StoredProcedure
-        | ResourceType::Trigger
-        | ResourceType::UserDefinedFunction
-        | ResourceType::ClientEncryptionKey
+        kind
+        @ (ResourceType::StoredProcedure | ResourceType::Trigger | ResourceType::UserDefinedFunction) => {
+            let ids = container_ids(path)?;
+            match last_id(path) {
+                None => feed_verb(method, headers)?.map(|verb| Operation::Scripts(ids, kind, verb)),
+                Some(id) => script_verb(method, kind).map(|verb| Operation::Script(ids, (kind, id), verb)),
+            }
+        }
+        ResourceType::ClientEncryptionKey
         | ResourceType::Attachment
         | ResourceType::Schema
         | ResourceType::Address
@@ -211,6 +216,13 @@ fn resource_verb(method: &Method) -> Option<ResourceVerb> {
         Method::PUT => Some(ResourceVerb::Replace),
         Method::DELETE => Some(ResourceVerb::Delete),
         _ => None,
+    }
+}
+
+fn script_verb(method: &Method, kind: ResourceType) -> Option<ScriptVerb> {
+    match *method {
+        Method::POST if kind == ResourceType::StoredProcedure => Some(ScriptVerb::Execute),
+        _ => resource_verb(method).map(ScriptVerb::Manage),
     }
 }
 

@@ -27,6 +27,7 @@ mod permissions;
 mod queries;
 mod regions;
 mod running;
+mod scripts;
 mod snapshots;
 mod split_waits;
 mod splits;

@@ -88,7 +88,7 @@ pub(super) fn reject_triggers(headers: &RequestHeaders<'_>) -> Result<(), Servic
     ];
     match named.into_iter().find(|(value, _)| value.is_some_and(|value| !value.is_empty())) {
         Some((_, header)) => Err(ServiceError::bad_request(format!(
-            "Triggers are not supported by this account; send the request without the header {header}."
+            "Running triggers is not supported by this account; send the request without the header {header}."
         ))),
         None => Ok(()),
     }
