@@ -11,6 +11,7 @@ mod commands;
 mod control;
 mod data_folder;
 mod exit;
+mod exposure;
 mod fixtures;
 mod listening_process;
 mod logging;

@@ -109,6 +109,16 @@ impl Statement {
         }
     }
 
+    /// Whether WHERE or ORDER BY decide on rows, so that an index is used for them.
+    pub fn has_conditions(&self) -> bool {
+        let uses_index = |pipeline: &Pipeline| pipeline.filter.is_some() || !pipeline.order.is_empty();
+        let inner = match &self.pipeline.input {
+            PipelineInput::Rows(inner) => uses_index(inner),
+            PipelineInput::Outer | PipelineInput::Documents => false,
+        };
+        inner || uses_index(&self.pipeline)
+    }
+
     /// Whether the rows have an order.
     pub fn is_ordered(&self) -> bool {
         !self.pipeline.order.is_empty()

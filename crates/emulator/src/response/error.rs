@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use protocol::container::DefinitionError;
+use protocol::container::{DefinitionError, ReplaceError};
 use protocol::headers as name;
 use protocol::resource::ErrorBody;
 use protocol::status::{Status, SubStatus};
@@ -157,6 +157,15 @@ impl ServiceError {
 impl From<DefinitionError> for ServiceError {
     fn from(invalid: DefinitionError) -> ServiceError {
         ServiceError::bad_request(invalid.message)
+    }
+}
+
+impl From<ReplaceError> for ServiceError {
+    fn from(error: ReplaceError) -> ServiceError {
+        match error {
+            ReplaceError::Invalid(invalid) => invalid.into(),
+            ReplaceError::UniqueKeysChanged => ServiceError::backend(Status::FORBIDDEN, &error.to_string()),
+        }
     }
 }
 

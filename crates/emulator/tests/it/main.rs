@@ -1,6 +1,7 @@
 //! Integration tests of the emulator: through its request handler, and over sockets.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod access;
 mod account;
 mod authorization;
 mod batches;
@@ -14,6 +15,7 @@ mod databases;
 mod durability;
 mod errors;
 mod faults;
+mod indexing;
 mod item_ids;
 mod items;
 mod live;
@@ -32,4 +34,5 @@ mod snapshots;
 mod split_waits;
 mod splits;
 mod throttling;
+mod token_scope;
 mod transport;

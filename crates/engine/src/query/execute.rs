@@ -283,7 +283,10 @@ impl QueryRequest<'_> {
         state: &PartitionState,
         within: &EpkRange,
     ) -> bool {
-        within.contains(&found.item.epk) && found.item.is_live(state.schema.default_ttl, self.now)
+        within.contains(&found.item.epk)
+            && found.item.is_live(state.schema.default_ttl, self.now)
+            // As in the service, an item that is not indexed is found by no condition.
+            && (found.item.is_indexed || !self.statement.has_conditions())
     }
 }
 
