@@ -156,20 +156,30 @@ scenario("bad definitions are refused", async ({ database }) => {
   await fails(400, database.containers.create({ id: "n".repeat(256), partitionKey: { paths: ["/pk"] } }));
 });
 
-scenario("server-side scripts are refused by name", async (account) => {
+scenario("server-side scripts are resources, and running one is refused by name", async (account) => {
   const container = await account.container();
-  const plain = (text) => String(text).toLowerCase().replaceAll(/[\s-]/g, "");
-  for (const [call, feature] of [
-    [() => container.scripts.storedProcedures.create({ id: "s", body: "function () {}" }), "stored procedure"],
-    [() => container.scripts.userDefinedFunctions.create({ id: "s", body: "function () {}" }), "user defined function"],
-    [() => container.scripts.triggers.create({ id: "s", body: "function () {}", triggerType: "Pre", triggerOperation: "All" }), "trigger"],
+  const { storedProcedures, userDefinedFunctions, triggers } = container.scripts;
+  const script = { id: "s", body: "function () {}" };
+  for (const [all, one, definition] of [
+    [storedProcedures, container.scripts.storedProcedure("s"), script],
+    [userDefinedFunctions, container.scripts.userDefinedFunction("s"), script],
+    [triggers, container.scripts.trigger("s"), { ...script, triggerType: "Pre", triggerOperation: "All" }],
   ]) {
-    await assert.rejects(call, (error) => {
-      assert.ok(error.code >= 400 && error.code < 500, `${feature}: ${error.code}`);
-      assert.ok(plain(error.message).includes(plain(feature)), `${feature} is not named: ${error.message}`);
-      return true;
-    });
+    const { resource: created } = await all.create(definition);
+    assert.equal(created.body, definition.body);
+    assert.equal((await one.read()).resource._rid, created._rid);
+    assert.deepEqual((await all.readAll().fetchAll()).resources.map((found) => found.id), ["s"]);
+    const { resource: replaced } = await one.replace({ ...definition, body: "function () { return 1; }" });
+    assert.equal(replaced.body, "function () { return 1; }");
+    await fails(409, all.create(definition));
   }
+  await assert.rejects(container.scripts.storedProcedure("s").execute("a"), (error) => {
+    assert.equal(error.code, 400);
+    assert.ok(String(error.message).includes("stored procedures"), error.message);
+    return true;
+  });
+  await container.scripts.storedProcedure("s").delete();
+  await fails(404, container.scripts.storedProcedure("s").read());
 });
 
 scenario("a wrong key is refused", async (account) => {

@@ -50,7 +50,9 @@ impl Ticks {
 
     /// Converts this timestamp to a `SystemTime`, for formatting dates.
     pub fn to_system_time(self) -> SystemTime {
-        let distance = Duration::from_nanos(self.0.unsigned_abs().saturating_mul(100));
+        let (ticks, per_second) = (self.0.unsigned_abs(), TICKS_PER_SECOND.unsigned_abs());
+        // Nanoseconds alone would overflow in the year 2554.
+        let distance = Duration::new(ticks / per_second, (ticks % per_second) as u32 * 100);
         if self.0 >= 0 { SystemTime::UNIX_EPOCH + distance } else { SystemTime::UNIX_EPOCH - distance }
     }
 
@@ -289,6 +291,8 @@ mod tests {
         assert_eq!(Ticks(-1).seconds(), -1);
         assert_eq!(Ticks(-1).milliseconds(), -1);
         assert_eq!(Ticks(-10_000_000).to_system_time(), SystemTime::UNIX_EPOCH - SECOND);
+        let last: Ticks = "9999-12-31T23:59:59Z".parse().unwrap();
+        assert_eq!(last.to_system_time(), SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_799));
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub use config::{EmulatorConfig, WELL_KNOWN_KEY};
 pub use engine;
 pub use engine::account::ContainerUsage;
 pub use engine::charge::{PartitionUsage, RequestUnitMode};
-pub use engine::disk::{DataDir, Fsync, OpenError};
+pub use engine::disk::{DataDir, Fsync, OpenError, SyncFault};
 pub use engine::regions;
 pub use error::{ListenerKind, StartError};
 pub use hosted::HostedAccount;

@@ -37,12 +37,12 @@ pub fn check_name(id: &str) -> Result<(), DefinitionError> {
     reject_characters(id, &['/', '\\', '?', '#'])
 }
 
-/// Validates the id of an item: not empty, at most 1023 bytes, neither `/` nor `\`.
+/// Validates the id of an item: not empty, at most 1023 bytes, no `\`.
 pub fn check_item_id(id: &str) -> Result<(), DefinitionError> {
     if id.is_empty() || id.len() > ITEM_ID_BYTES_MAX {
         return Err(invalid_name(id, "1024"));
     }
-    reject_characters(id, &['/', '\\'])
+    reject_characters(id, &['\\'])
 }
 
 fn invalid_name(id: &str, limit: &str) -> DefinitionError {
@@ -122,7 +122,7 @@ mod tests {
             (&"a".repeat(1024), false),
             (&"é".repeat(512), false),
             ("", false),
-            ("a/b", false),
+            ("a/b", true),
             ("a\\b", false),
         ] {
             assert_eq!(check_item_id(id).is_ok(), good, "{id}");

@@ -106,6 +106,10 @@ pub(crate) struct Up {
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = FsyncMode::Interval, requires = "data_dir")]
     pub(crate) fsync: FsyncMode,
 
+    /// Open the data directory although stored data is missing or damaged, with what is there
+    #[arg(long, requires = "data_dir")]
+    pub(crate) accept_data_loss: bool,
+
     /// Size of the request log that `peri requests` shows
     #[arg(long, value_name = "N", default_value_t = REQUEST_LOG_CAPACITY_DEFAULT)]
     pub(crate) keep_requests: usize,

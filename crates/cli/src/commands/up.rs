@@ -69,6 +69,7 @@ fn config(up: &Up) -> Result<EmulatorConfig, CommandError> {
     config.data = up.data_dir.as_ref().map(|path| {
         let mut data = DataDir::new(path);
         data.fsync = up.fsync.into();
+        data.accept_loss = up.accept_data_loss;
         data
     });
     match data_folder::path() {

@@ -122,7 +122,7 @@ fn hierarchical_keys_and_unusual_names_are_imported() {
 #[test]
 fn an_invalid_item_is_named_and_stops_the_import_or_is_skipped() {
     let account = three_partitions();
-    let file = "{\"id\":\"1\",\"pk\":\"a\"}\n{oops}\n\n{\"pk\":\"no id\"}\n{\"id\":\"a/b\",\"pk\":\"a\"}\n{\"id\":\"2\",\"pk\":\"a\"}\n";
+    let file = "{\"id\":\"1\",\"pk\":\"a\"}\n{oops}\n\n{\"pk\":\"no id\"}\n{\"id\":\"a\\\\b\",\"pk\":\"a\"}\n{\"id\":\"2\",\"pk\":\"a\"}\n";
     account.write("bad.ndjson", file);
     let skipped =
         account.expect(7, &[&["import", "d/c", "bad.ndjson", "--on-error", "skip"][..], &CREATE].concat());

@@ -12,6 +12,7 @@ mod fixtures;
 mod foreign_text;
 mod help;
 mod kill;
+mod kill_damage;
 mod kill_multi_write;
 mod kill_restore;
 mod query;

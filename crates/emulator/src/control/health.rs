@@ -1,6 +1,6 @@
 //! `/health/live` and `/health/ready`: liveness and readiness of the account.
 
-use http::Method;
+use http::{Method, StatusCode};
 use serde_json::json;
 
 use super::routes::Route;
@@ -20,13 +20,28 @@ fn live(_: &Control, _: &ControlRequest) -> ControlResult {
 /// included.
 fn ready(control: &Control, _: &ControlRequest) -> ControlResult {
     let Some(disk) = &control.account.disk else { return super::json(&json!({ "status": "ready" })) };
-    let DataDirHealth { path, truncated_tail: torn, write_error: broken, checkpoint_error: settling } =
-        disk.health();
+    let DataDirHealth {
+        path,
+        truncated_tail: torn,
+        write_error,
+        is_broken,
+        checkpoint_error: settling,
+        damaged_items,
+    } = disk.health();
     let data = json!({
         "path": path.display().to_string(),
-        "writable": broken.is_none(),
+        "writable": write_error.is_none(),
         "cutOff": torn,
-        "problem": broken.or(settling),
+        "problem": write_error.or(settling),
+        "damagedItems": damaged_items,
     });
-    super::json(&json!({ "status": "ready", "data": data }))
+    // A write that failed, on a full disk for instance, may succeed the next time. A journal that could not be
+    // synced takes no more writes, so nothing should be sent here until it is restarted.
+    match is_broken {
+        true => super::response::json_with(
+            StatusCode::SERVICE_UNAVAILABLE,
+            &json!({ "status": "takes no writes", "data": data }),
+        ),
+        false => super::json(&json!({ "status": "ready", "data": data })),
+    }
 }

@@ -111,7 +111,7 @@ impl Control {
     /// Waits until the change is durable, as far as `--fsync` promises.
     async fn wait_until_durable(&self) -> Result<(), ControlError> {
         let Some(disk) = &self.account.disk else { return Ok(()) };
-        let Some(ticket) = disk.pending_sync() else { return Ok(()) };
+        let Some(ticket) = disk.pending_sync_of_everything() else { return Ok(()) };
         disk.wait_durable(ticket).await.map_err(|error| ControlError::unavailable(error.to_string()))
     }
 }

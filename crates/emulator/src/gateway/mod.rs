@@ -22,6 +22,7 @@ use protocol::status::{Status, SubStatus};
 
 use clock::{Clock, ClockReading};
 use engine::account::Account;
+use engine::catalog::ContainerEntry;
 use engine::disk::SyncSequence;
 use engine::regions::{RegionId, Topology};
 use server::{Handler, HandlerResponse};
@@ -32,7 +33,8 @@ use crate::faults::AccountFaults;
 use crate::handlers;
 use crate::hosted::HostedAccount;
 use crate::request::{
-    self, Call, EvaluationClass, Operation, Principal, RequestHeaders, RequestLine, WriteTarget, activity_id,
+    self, Call, ContainerIds, EvaluationClass, Operation, Principal, RequestHeaders, RequestLine,
+    WriteTarget, activity_id,
 };
 use crate::request_log::{ActivityText, RequestArrival, RequestLog, ResponseSummary};
 use crate::response::{CommonHeaders, Reply, ServiceError};
@@ -78,6 +80,14 @@ pub struct Gateway {
     common_headers: CommonHeaders,
 }
 
+/// What is known of an operation besides its reply or error.
+struct HandledOperation<'a> {
+    /// The label of the operation in the request log.
+    label: &'a mut &'static str,
+    /// What the response has to wait for on the disk.
+    pending_sync: Option<SyncSequence>,
+}
+
 impl Gateway {
     /// Makes the gateway of one region of an account.
     pub fn new(hosted: &HostedAccount, region: RegionId, clock: Clock) -> Gateway {
@@ -107,7 +117,10 @@ impl Gateway {
         operation: &mut &'static str,
     ) -> Result<GatewayResponse, Interrupted> {
         let activity = activity_id(headers.activity_id);
-        let reply = match self.handle_operation(parts, headers, body, (uptime, class), operation) {
+        let mut outcome = HandledOperation { label: operation, pending_sync: None };
+        let handled = self.handle_operation(parts, headers, body, (uptime, class), &mut outcome);
+        let HandledOperation { label: operation, pending_sync } = outcome;
+        let mut reply = match handled {
             Ok(reply) => reply,
             Err(error) if error.is_interruption => return Err(Interrupted),
             Err(error) => {
@@ -115,6 +128,7 @@ impl Gateway {
                 error.into_reply(&activity_text, parts.uri.path())
             }
         };
+        reply.sync_sequence = pending_sync;
         Ok(self.build_response(reply, activity, operation, uptime))
     }
 
@@ -215,7 +229,7 @@ impl Gateway {
         headers: &RequestHeaders<'_>,
         body: Bytes,
         (uptime, evaluation): (Duration, EvaluationClass),
-        label: &mut &'static str,
+        outcome: &mut HandledOperation<'_>,
     ) -> Result<Reply, ServiceError> {
         let account = &self.account;
         let times = self.clock.read();
@@ -224,9 +238,9 @@ impl Gateway {
         if handlers::addresses::is_address_request(parts.uri.path()) {
             return Err(handlers::addresses::refuse_direct_mode());
         }
-        let path = ResourcePath::parse(parts.uri.path()).map_err(|_| ServiceError::not_found())?;
+        let path = request::resource_path(&parts.uri).map_err(|_| ServiceError::not_found())?;
         let (principal, operation) = self.authorize(parts, &path, headers, times)?;
-        *label = operation.label();
+        *outcome.label = operation.label();
         let topology = account.regions.current();
         // One SDK sends its consistency level with the account read as well, where it means nothing.
         let level = match operation {
@@ -234,29 +248,32 @@ impl Gateway {
             _ => request::consistency::level(headers, topology.consistency)?,
         };
         self.check_region(&topology, &operation, headers)?;
-        let multi_write = topology.is_multi_write();
         let read_context = topology.read_context(self.region, level, uptime);
         drop(topology);
         let now = times.account;
         let call =
             Call { account, read_context, level, principal, parts, headers, body, now, uptime, evaluation };
         let writes = operation.write_target().is_some();
-        let mut reply = handlers::handle(call, operation)?;
-        if let Some(disk) = &account.disk {
-            reply.sync_sequence = match (writes, multi_write) {
-                (true, _) => disk.pending_sync(),
-                // In a multi-write account a read applies replicated writes; what it returns must be durable.
-                (false, true) => disk.pending_sync_for_read(),
-                (false, false) => None,
-            };
+        let Some(disk) = &account.disk else { return handlers::handle(call, operation) };
+        let container = match &operation {
+            Operation::Items(ids, _) if disk.syncs_before_responses() => find_container_entry(account, ids),
+            _ => None,
+        };
+        let handled = handlers::handle(call, operation);
+        // Reads and errors show what others wrote, and may not show what is not durable either. That a write
+        // could not be stored shows nothing.
+        let not_stored = matches!(&handled, Err(error) if error.status == Status::SERVICE_UNAVAILABLE);
+        if !not_stored {
+            let shown = container.as_ref().map(|container| container.store.newest_record());
+            outcome.pending_sync = disk.pending_sync(shown, writes && handled.is_ok());
         }
-        Ok(reply)
+        handled
     }
 
     /// Rejects a request whose sender is unknown or may not use its operation, as far as its head shows.
     fn check_sender(&self, head: &Parts) -> Result<(), ServiceError> {
         self.access.host_names.check(head).map_err(refuse_foreign)?;
-        let path = ResourcePath::parse(head.uri.path()).map_err(|_| ServiceError::not_found())?;
+        let path = request::resource_path(&head.uri).map_err(|_| ServiceError::not_found())?;
         let headers = RequestHeaders::scan(&head.headers);
         self.authorize(head, &path, &headers, self.clock.read()).map(|_| ())
     }
@@ -302,6 +319,11 @@ impl Gateway {
             format!("The requested operation cannot be performed in the region '{own}': '{hub}' writes.");
         Err(ServiceError::backend(Status::FORBIDDEN, &message).with_sub_status(SubStatus::WRITE_FORBIDDEN))
     }
+}
+
+/// The container of an operation on items, if it exists.
+fn find_container_entry(account: &Account, ids: &ContainerIds<'_>) -> Option<Arc<ContainerEntry>> {
+    account.catalog.snapshot().container(&ids.database, &ids.container).ok().map(Arc::clone)
 }
 
 /// 403: a web page of somebody else may have sent the request.

@@ -8,16 +8,16 @@ use std::sync::Arc;
 use http::request::Parts;
 use protocol::container::KeyCompleteness;
 use protocol::partition::{PartitionKey, PartitionKeyHeader, effective_key};
-use protocol::resource_path::{ResourcePath, ResourceType};
+use protocol::resource_path::ResourceType;
 use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::faults::{OperationKind, RequestAttributes, ResourceKind};
-use crate::request::route;
 use crate::request::{
     ConflictVerb, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation, RequestHeaders,
-    ResourceVerb, UnsupportedVerb,
+    ResourceVerb, ScriptVerb, UnsupportedVerb,
 };
+use crate::request::{resource_path, route};
 use engine::account::Account;
 use engine::catalog::ContainerEntry;
 
@@ -41,7 +41,7 @@ impl RequestDescription {
         headers: &RequestHeaders<'_>,
         account: &Account,
     ) -> RequestDescription {
-        let Ok(path) = ResourcePath::parse(parts.uri.path()) else { return RequestDescription::default() };
+        let Ok(path) = resource_path(&parts.uri) else { return RequestDescription::default() };
         let operation = route(&parts.method, &path, headers).ok();
         let snapshot = account.catalog.snapshot();
         let database_id = path.id_of(ResourceType::Database);
@@ -108,19 +108,22 @@ fn operation_kind(operation: &Operation<'_>) -> OperationKind {
         Operation::Databases(verb)
         | Operation::Containers(_, verb)
         | Operation::Users(_, verb)
+        | Operation::Scripts(_, _, verb)
         | Operation::Permissions(_, verb) => match verb {
             FeedVerb::List => OperationKind::ReadFeed,
             FeedVerb::Create => OperationKind::Create,
             FeedVerb::Upsert => OperationKind::Upsert,
             FeedVerb::Query => OperationKind::Query,
         },
-        Operation::Container(_, verb) | Operation::User(_, verb) | Operation::Permission(_, _, verb) => {
-            match verb {
-                ResourceVerb::Read => OperationKind::Read,
-                ResourceVerb::Replace => OperationKind::Replace,
-                ResourceVerb::Delete => OperationKind::Delete,
-            }
-        }
+        Operation::Container(_, verb)
+        | Operation::User(_, verb)
+        | Operation::Permission(_, _, verb)
+        | Operation::Script(_, _, ScriptVerb::Manage(verb)) => match verb {
+            ResourceVerb::Read => OperationKind::Read,
+            ResourceVerb::Replace => OperationKind::Replace,
+            ResourceVerb::Delete => OperationKind::Delete,
+        },
+        Operation::Script(_, _, ScriptVerb::Execute) => OperationKind::Create,
         Operation::Database(_, DatabaseVerb::Read) | Operation::Offer(_, OfferVerb::Read) => {
             OperationKind::Read
         }

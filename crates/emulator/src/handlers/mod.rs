@@ -20,6 +20,7 @@ mod metadata_query;
 mod offers;
 mod partition_ranges;
 mod permissions;
+mod scripts;
 mod unsupported;
 mod users;
 
@@ -104,6 +105,8 @@ fn handle_outside_containers(call: &Call<'_>, operation: Operation<'_>) -> Resul
         Operation::User(ids, verb) => users::handle(call, &ids, verb),
         Operation::Permissions(ids, verb) => permissions::handle_feed(call, &ids, verb),
         Operation::Permission(ids, id, verb) => permissions::handle(call, &ids, &id, verb),
+        Operation::Scripts(ids, kind, verb) => scripts::handle_feed(call, &ids, kind, verb),
+        Operation::Script(ids, (kind, id), verb) => scripts::handle(call, &ids, (kind, &id), verb),
         Operation::Unsupported(request) => unsupported::handle(call, &request),
         Operation::ReadAccount
         | Operation::Container(..)

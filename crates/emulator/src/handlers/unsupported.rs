@@ -1,4 +1,4 @@
-//! Features of the service that the emulator does not support: stored procedures, triggers and the like.
+//! Features of the service that the emulator does not support: encryption keys, attachments and the like.
 //!
 //! Their feeds are empty and reading one is 404, because none exists. Creating, changing or running one is 400
 //! with the name of the feature: nothing is stored that would never run.
@@ -43,9 +43,6 @@ fn parent_rid(call: &Call<'_>, parent: &ParentResource<'_>) -> Result<String, Se
 /// The name of the feature in error messages.
 fn feature(kind: ResourceType) -> &'static str {
     match kind {
-        ResourceType::StoredProcedure => "Stored procedures",
-        ResourceType::Trigger => "Triggers",
-        ResourceType::UserDefinedFunction => "User-defined functions",
         ResourceType::ClientEncryptionKey => "Client encryption keys",
         ResourceType::Attachment => "Attachments",
         ResourceType::Schema => "Schemas",

@@ -4,7 +4,6 @@
 //! the times. Output: a [`Principal`], or 401 (unknown sender) or 403 (token not valid now). Pure. What the
 //! principal may do is decided in `rights` and, where the resource is known, by the methods of `resource_token`.
 
-use std::cell::Cell;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderValue, Method};
@@ -13,6 +12,7 @@ use protocol::resource_path::ResourcePath;
 use protocol::status::{Status, SubStatus};
 
 use super::headers::RequestHeaders;
+use super::http_date;
 use super::resource_token::Grant;
 use super::sas_token::SasToken;
 use crate::access::{AccessControl, JwtError};
@@ -20,8 +20,6 @@ use crate::response::ServiceError;
 use clock::{ClockReading, Ticks};
 use engine::account::Account;
 
-/// The last second that a date in an error message can name, in the year 9999.
-const DATE_SECONDS_MAX: u64 = 253_402_300_799;
 /// How far a client's clock may be off.
 const CLOCK_SKEW_MAX: Duration = Duration::from_secs(15 * 60);
 
@@ -82,8 +80,8 @@ pub(crate) fn authorize(
                 unauthorized("The resource token was not issued by this account, or it was changed.")
             })?;
             if times.account.seconds() >= grant.expires_at {
-                let start = SystemTime::UNIX_EPOCH + Duration::from_secs(grant.issued_at.unsigned_abs());
-                let expiry = SystemTime::UNIX_EPOCH + Duration::from_secs(grant.expires_at.unsigned_abs());
+                let start = http_date::from_seconds(grant.issued_at);
+                let expiry = http_date::from_seconds(grant.expires_at);
                 return Err(outside_validity(start, expiry, times.account));
             }
             Ok(Principal::TokenHolder(Box::new(grant)))
@@ -96,14 +94,9 @@ pub(crate) fn authorize(
             let now = times.wall_clock.seconds();
             let skew = CLOCK_SKEW_MAX.as_secs().cast_signed();
             if now >= token.expires_at || now < token.starts_at.saturating_sub(skew) {
-                let moment = |at: i64| {
-                    SystemTime::UNIX_EPOCH + Duration::from_secs(at.unsigned_abs().min(DATE_SECONDS_MAX))
-                };
-                return Err(outside_validity(
-                    moment(token.starts_at),
-                    moment(token.expires_at),
-                    times.wall_clock,
-                ));
+                let (start, expiry) = (token.starts_at, token.expires_at);
+                let (start, expiry) = (http_date::from_seconds(start), http_date::from_seconds(expiry));
+                return Err(outside_validity(start, expiry, times.wall_clock));
             }
             Ok(Principal::TokenHolder(Box::new(Grant::of_sas(token, &account.catalog.snapshot()))))
         }
@@ -132,36 +125,19 @@ impl<'a> SigningDates<'a> {
     /// Rejects a signature that is too old or in the future.
     fn check(&self, now: Ticks) -> Result<(), ServiceError> {
         let text = if self.ms_date.is_empty() { self.http_date } else { self.ms_date };
-        let signed_at = parse_date(text).ok_or_else(bad_date)?;
+        let signed_at = http_date::parse(text).ok_or_else(bad_date)?;
         let skew = match now.to_system_time().duration_since(signed_at) {
             Ok(past) => past,
             Err(future) => future.duration(),
         };
         if skew > CLOCK_SKEW_MAX {
-            return Err(outside_validity(signed_at - CLOCK_SKEW_MAX, signed_at + CLOCK_SKEW_MAX, now));
+            // A date at either end of the calendar has no moment so long before or after it.
+            let start = signed_at.checked_sub(CLOCK_SKEW_MAX).unwrap_or(signed_at);
+            let end = signed_at.checked_add(CLOCK_SKEW_MAX).unwrap_or(signed_at);
+            return Err(outside_validity(start, end, now));
         }
         Ok(())
     }
-}
-
-/// Parses an HTTP date. Clients send the same text in all requests of a second, so each thread caches the
-/// last one.
-fn parse_date(text: &str) -> Option<SystemTime> {
-    /// The only form that clients send: `Sun, 15 Nov 2026 19:23:36 GMT`.
-    const LENGTH: usize = 29;
-    thread_local! {
-        static LAST: Cell<([u8; LENGTH], SystemTime)> = const { Cell::new(([0; LENGTH], SystemTime::UNIX_EPOCH)) };
-    }
-    let usual = <[u8; LENGTH]>::try_from(text.as_bytes()).ok();
-    let (last, moment) = LAST.get();
-    if usual == Some(last) {
-        return Some(moment);
-    }
-    let moment = httpdate::parse_http_date(text).ok()?;
-    if let Some(usual) = usual {
-        LAST.set((usual, moment));
-    }
-    Some(moment)
 }
 
 fn refused_jwt(error: JwtError) -> ServiceError {
@@ -203,7 +179,7 @@ fn bad_date() -> ServiceError {
 }
 
 fn outside_validity(start: SystemTime, expiry: SystemTime, now: Ticks) -> ServiceError {
-    let date = httpdate::fmt_http_date;
+    let date = http_date::format;
     ServiceError::new(
         Status::FORBIDDEN,
         format!(

@@ -3,6 +3,7 @@
 
 use crate::request::{
     ConflictVerb, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation, ResourceVerb,
+    ScriptVerb,
 };
 
 impl Operation<'_> {
@@ -33,6 +34,11 @@ impl Operation<'_> {
             Operation::Permission(_, _, verb) => {
                 resource(*verb, ["read_permission", "replace_permission", "delete_permission"])
             }
+            Operation::Scripts(_, _, verb) => feed(*verb, FEED_SCRIPTS),
+            Operation::Script(_, _, ScriptVerb::Manage(verb)) => {
+                resource(*verb, ["read_script", "replace_script", "delete_script"])
+            }
+            Operation::Script(_, _, ScriptVerb::Execute) => "execute_stored_procedure",
             Operation::Unsupported(_) => "unsupported",
         }
     }
@@ -42,6 +48,7 @@ impl Operation<'_> {
 const FEED_DATABASES: [&str; 4] = ["list_databases", "create_database", "upsert_database", "query_databases"];
 const FEED_CONTAINERS: [&str; 4] =
     ["list_containers", "create_container", "upsert_container", "query_containers"];
+const FEED_SCRIPTS: [&str; 4] = ["list_scripts", "create_script", "upsert_script", "query_scripts"];
 const FEED_USERS: [&str; 4] = ["list_users", "create_user", "upsert_user", "query_users"];
 const FEED_PERMISSIONS: [&str; 4] =
     ["list_permissions", "create_permission", "upsert_permission", "query_permissions"];

@@ -6,6 +6,7 @@ mod authorized_items;
 pub(crate) mod consistency;
 mod evaluation;
 mod headers;
+pub(crate) mod http_date;
 mod label;
 mod operation;
 mod origin;
@@ -31,12 +32,12 @@ pub(crate) use evaluation::EvaluationClass;
 pub(crate) use headers::{AS_OF, RequestHeaders, invalid_value};
 pub(crate) use operation::{
     ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation,
-    ParentResource, ResourceVerb, Unsupported, UnsupportedVerb, UserIds, WriteTarget,
+    ParentResource, ResourceVerb, ScriptVerb, Unsupported, UnsupportedVerb, UserIds, WriteTarget,
 };
 pub(crate) use origin::Origin;
 pub(crate) use resource_token::{Grant, PermissionTarget};
 pub(crate) use rights::RequestLine;
-pub(crate) use route::route;
+pub(crate) use route::{resource_path, route};
 
 /// One authorized and routed request, ready to be handled.
 #[derive(Debug)]

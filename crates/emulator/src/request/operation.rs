@@ -41,8 +41,11 @@ pub(crate) enum Operation<'a> {
     Permissions(UserIds<'a>, FeedVerb),
     /// An operation on one permission, `/dbs/{database}/users/{user}/permissions/{permission}`.
     Permission(UserIds<'a>, Id<'a>, ResourceVerb),
-    /// Stored procedures, triggers, functions, encryption keys and the like: never more than an
-    /// empty feed.
+    /// An operation on a container's scripts of one kind, `…/colls/{container}/sprocs`, `triggers` or `udfs`.
+    Scripts(ContainerIds<'a>, ResourceType, FeedVerb),
+    /// An operation on one script, such as `…/colls/{container}/sprocs/{id}`.
+    Script(ContainerIds<'a>, (ResourceType, Id<'a>), ScriptVerb),
+    /// Encryption keys, attachments and the like: never more than an empty feed.
     Unsupported(Unsupported<'a>),
 }
 
@@ -64,6 +67,7 @@ impl Operation<'_> {
             Operation::Databases(verb)
             | Operation::Containers(_, verb)
             | Operation::Users(_, verb)
+            | Operation::Scripts(_, _, verb)
             | Operation::Permissions(_, verb) => {
                 resources(matches!(verb, FeedVerb::Create | FeedVerb::Upsert))
             }
@@ -71,6 +75,7 @@ impl Operation<'_> {
             Operation::Container(_, verb) | Operation::User(_, verb) | Operation::Permission(_, _, verb) => {
                 resources(*verb != ResourceVerb::Read)
             }
+            Operation::Script(_, _, verb) => resources(*verb != ScriptVerb::Manage(ResourceVerb::Read)),
             Operation::Offer(_, verb) => resources(*verb != OfferVerb::Read),
             Operation::Conflicts(_, verb) => {
                 matches!(verb, ConflictVerb::Delete(_)).then_some(WriteTarget::Items)
@@ -142,6 +147,15 @@ pub(crate) enum ResourceVerb {
     Replace,
     /// `DELETE` of the resource.
     Delete,
+}
+
+/// The operations on a stored procedure, trigger or user-defined function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScriptVerb {
+    /// Reading, replacing or deleting the script.
+    Manage(ResourceVerb),
+    /// Running a stored procedure: `POST` to it.
+    Execute,
 }
 
 /// The operations on a database, which cannot be replaced.

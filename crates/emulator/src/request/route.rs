@@ -3,16 +3,27 @@
 //! Pure. Names come out percent-decoded; whether they exist, and whether one is really a `_rid`, is decided by
 //! the catalog. An unknown path is 404, a known path with an unsupported method is 405.
 
-use http::Method;
+use http::{Method, Uri};
 use protocol::headers as name;
-use protocol::resource_path::{ResourcePath, ResourceType};
+use protocol::resource_path::{ResourcePath, ResourcePathError, ResourceType};
 
 use super::headers::RequestHeaders;
 use super::operation::{
     ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, Id, ItemOperation, OfferVerb, OffersVerb, Operation,
-    ParentResource, ResourceVerb, Unsupported, UnsupportedVerb, UserIds,
+    ParentResource, ResourceVerb, ScriptVerb, Unsupported, UnsupportedVerb, UserIds,
 };
 use crate::response::ServiceError;
+
+/// The resource that a URI addresses. Some clients leave the `?` of an item's id as it is, in the path and in
+/// the signature, so what follows an item's id is part of it: no operation on items has a query string.
+pub(crate) fn resource_path(uri: &Uri) -> Result<ResourcePath<'_>, ResourcePathError> {
+    let path = ResourcePath::parse(uri.path())?;
+    let names_item = path.resource_type() == ResourceType::Item && !path.is_feed();
+    match uri.path_and_query().filter(|whole| names_item && whole.query().is_some()) {
+        Some(whole) => ResourcePath::parse(whole.as_str()),
+        None => Ok(path),
+    }
+}
 
 /// Finds the operation of a request. Cost grows with the length of the path.
 pub(crate) fn route<'a>(
@@ -76,10 +87,15 @@ pub(crate) fn route<'a>(
             }
         }
         ResourceType::Offer => offers(method, path, headers)?,
-        ResourceType::StoredProcedure
-        | ResourceType::Trigger
-        | ResourceType::UserDefinedFunction
-        | ResourceType::ClientEncryptionKey
+        kind
+        @ (ResourceType::StoredProcedure | ResourceType::Trigger | ResourceType::UserDefinedFunction) => {
+            let ids = container_ids(path)?;
+            match last_id(path) {
+                None => feed_verb(method, headers)?.map(|verb| Operation::Scripts(ids, kind, verb)),
+                Some(id) => script_verb(method, kind).map(|verb| Operation::Script(ids, (kind, id), verb)),
+            }
+        }
+        ResourceType::ClientEncryptionKey
         | ResourceType::Attachment
         | ResourceType::Schema
         | ResourceType::Address
@@ -200,6 +216,13 @@ fn resource_verb(method: &Method) -> Option<ResourceVerb> {
         Method::PUT => Some(ResourceVerb::Replace),
         Method::DELETE => Some(ResourceVerb::Delete),
         _ => None,
+    }
+}
+
+fn script_verb(method: &Method, kind: ResourceType) -> Option<ScriptVerb> {
+    match *method {
+        Method::POST if kind == ResourceType::StoredProcedure => Some(ScriptVerb::Execute),
+        _ => resource_verb(method).map(ScriptVerb::Manage),
     }
 }
 

@@ -82,6 +82,53 @@ async fn names_are_signed_decoded_or_as_sent_and_rids_by_the_last_one() {
 }
 
 #[tokio::test]
+async fn a_date_in_any_case_is_accepted() {
+    let account = TestAccount::new();
+    for date in [DATE.to_lowercase(), DATE.to_uppercase(), DATE.to_owned()] {
+        let token = sign(&key(), "GET", "dbs", "", &date);
+        for name in ["x-ms-date", "date"] {
+            let token = if name == "date" { sign_http_date("dbs", &date) } else { token.clone() };
+            let headers = [("authorization", &*token), (name, &*date)];
+            account.send_unsigned(Method::GET, "/dbs", &headers, "").await.expect(200);
+        }
+    }
+}
+
+/// The signature of a request that has its date in the `date` header.
+fn sign_http_date(resource_type: &str, date: &str) -> String {
+    use protocol::authorization::{SignaturePayload, SignedTarget};
+    let target = SignedTarget { resource_type, link: "".into() };
+    let signature = SignaturePayload { verb: "GET", target, x_date: "", date }.sign(&key());
+    format!("type=master&ver=1.0&sig={signature}")
+}
+
+#[tokio::test]
+async fn dates_at_the_ends_of_the_calendar_are_refused_like_others() {
+    let account = TestAccount::new();
+    for date in [
+        "Thu, 01 Jan 1970 00:00:00 GMT",
+        "Thu, 01 Jan 1970 00:05:00 GMT",
+        "Fri, 31 Dec 9999 23:59:59 GMT",
+        "fri, 31 dec 9999 23:50:00 gmt",
+    ] {
+        let token = sign(&key(), "GET", "dbs", "", date);
+        let headers = [("authorization", &*token), ("x-ms-date", date)];
+        let response = account.send_unsigned(Method::GET, "/dbs", &headers, "").await;
+        response.expect_error(403, 0, "not valid at the current time");
+    }
+    let docs = "/dbs/d/colls/c/docs";
+    account.post("/dbs", r#"{"id":"d"}"#).await.expect(201);
+    account.post("/dbs/d/colls", r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#).await.expect(201);
+    for date in
+        ["Thu, 01 Jan 1970 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT", "sun, 15 nov 2026 19:23:36 gmt"]
+    {
+        let headers = [("a-im", "Incremental feed"), ("if-modified-since", date)];
+        let response = account.send(Method::GET, docs, &headers, "").await;
+        assert!([200, 304].contains(&response.status), "{date}: {}", response.status);
+    }
+}
+
+#[tokio::test]
 async fn a_signature_is_good_for_a_quarter_of_an_hour_around_its_date() {
     let account = TestAccount::new();
     let token = sign(&key(), "GET", "dbs", "", DATE);

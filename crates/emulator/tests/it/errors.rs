@@ -5,22 +5,15 @@ use http::Method;
 use crate::client::TestAccount;
 
 #[tokio::test]
-async fn scripts_and_encryption_keys_are_rejected_by_name() {
+async fn encryption_keys_and_attachments_are_rejected_by_name() {
     let account = TestAccount::with_container().await;
-    for (feed, plural, feature) in [
-        ("/dbs/d/colls/c/sprocs", "StoredProcedures", "Stored procedures"),
-        ("/dbs/d/colls/c/triggers", "Triggers", "Triggers"),
-        ("/dbs/d/colls/c/udfs", "UserDefinedFunctions", "User-defined functions"),
-        ("/dbs/d/clientencryptionkeys", "ClientEncryptionKeys", "Client encryption keys"),
-    ] {
-        let body = r#"{"id":"x","body":"function () {}"}"#;
-        account.post(feed, body).await.expect_error(400, 0, feature);
-        account.put(&format!("{feed}/x"), body).await.expect_error(400, 0, feature);
-        account.get(&format!("{feed}/x")).await.expect_error(404, 0, "Not Found");
-        account.delete(&format!("{feed}/x")).await.expect_error(404, 0, "Not Found");
-        assert_eq!(account.get(feed).await.expect(200).json()[plural], serde_json::json!([]));
-    }
-    account.post("/dbs/d/colls/c/sprocs/x", "[]").await.expect_error(400, 0, "Stored procedures");
+    let (feed, feature) = ("/dbs/d/clientencryptionkeys", "Client encryption keys");
+    let body = r#"{"id":"x"}"#;
+    account.post(feed, body).await.expect_error(400, 0, feature);
+    account.put(&format!("{feed}/x"), body).await.expect_error(400, 0, feature);
+    account.get(&format!("{feed}/x")).await.expect_error(404, 0, "Not Found");
+    account.delete(&format!("{feed}/x")).await.expect_error(404, 0, "Not Found");
+    assert_eq!(account.get(feed).await.expect(200).json()["ClientEncryptionKeys"], serde_json::json!([]));
     account.get("/dbs/d/colls/none/sprocs").await.expect_error(404, 1003, "Owner");
     account.get("/addresses").await.expect_error(400, 0, "direct mode");
     account.post("/dbs/d/colls/c/docs/i/attachments", "{}").await.expect_error(400, 0, "Attachments");

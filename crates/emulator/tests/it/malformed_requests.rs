@@ -165,7 +165,6 @@ async fn invalid_ids_are_rejected_and_unusual_ones_accepted() {
         json!([]),
         json!({}),
         json!(""),
-        json!("a/b"),
         json!("a\\b"),
         json!("x".repeat(1024)),
         json!("é".repeat(512)),
@@ -174,8 +173,8 @@ async fn invalid_ids_are_rejected_and_unusual_ones_accepted() {
         check_rejected(&response, &id.to_string());
     }
     for id in [
-        "\u{0}", "\u{1}", "\n", "..", ".", "?", "#", "%", "%2F", "%00", "\u{7f}", "\u{202e}", "\u{feff}",
-        " ", "😀",
+        "\u{0}", "\u{1}", "\n", "..", ".", "?", "#", "a/b", "%", "%2F", "%00", "\u{7f}", "\u{202e}",
+        "\u{feff}", " ", "😀",
     ] {
         let created = account.post(DOCS, &[KEY], json!({"id": id, "pk": "a"})).await;
         check_readable(&created, id);

@@ -11,6 +11,7 @@ use protocol::throughput::Throughput;
 use smol_str::SmolStr;
 
 use super::identity::Allocator;
+use super::script::Scripts;
 use super::{Catalog, CatalogError, CatalogSnapshot, OfferEntry, to_bytes};
 use crate::regions::Regions;
 use crate::store::{self, Partitioning};
@@ -37,6 +38,8 @@ pub struct ContainerEntry {
     pub alt_content_path: Bytes,
     /// The store with the container's items.
     pub store: Arc<store::Container>,
+    /// Its stored procedures, triggers and user-defined functions.
+    pub(super) scripts: Scripts,
 }
 
 /// What a new container is made of.
@@ -82,6 +85,7 @@ impl Catalog {
                 system,
                 offer: offer.as_ref().map(|offer| offer.rid),
                 store: Arc::new(new_store),
+                scripts: Scripts::new(),
                 properties,
             });
             if let Some(offer) = offer {

@@ -67,6 +67,11 @@ impl Allocator {
         id
     }
 
+    /// Scripts share the sequence of permissions, so that an id is never seen again in another container.
+    pub(super) fn script(&mut self) -> u64 {
+        self.permission()
+    }
+
     /// The system properties of a new resource.
     pub(super) fn new_resource(
         &mut self,

@@ -1,4 +1,4 @@
-//! The account's resources: databases, containers, users, permissions, offers.
+//! The account's resources: databases, containers, scripts, users, permissions, offers.
 //!
 //! In: changes, one at a time. Out: immutable [`CatalogSnapshot`]s. A lookup loads the current snapshot,
 //! locks nothing and allocates nothing; a change builds the next one from it under the writer lock and swaps
@@ -9,6 +9,7 @@ mod container;
 mod database;
 mod identity;
 mod offer;
+mod script;
 mod snapshot;
 mod stored;
 #[cfg(test)]
@@ -30,6 +31,7 @@ use smol_str::SmolStr;
 pub use container::{ContainerEntry, NewContainer};
 pub use database::DatabaseEntry;
 pub use offer::OfferEntry;
+pub use script::{ScriptAddress, ScriptDefinition, ScriptEntry};
 pub use snapshot::CatalogSnapshot;
 pub use user::{PermissionEntry, UserAddress, UserEntry};
 

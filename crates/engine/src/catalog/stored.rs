@@ -20,6 +20,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::identity::Allocator;
+use super::script::{ScriptEntry, Scripts};
 use super::user::{PermissionEntry, UserEntry};
 use super::{Catalog, CatalogSnapshot, ContainerEntry, DatabaseEntry, OfferEntry, to_bytes};
 use crate::disk::{
@@ -71,6 +72,7 @@ fn database(batch: &mut Batch, old: Option<&DatabaseEntry>, new: Option<&Databas
         |entry| entry.rid,
         |old, new| {
             put(batch, old, new, |entry| CatalogKey::Container(entry.rid), container);
+            scripts(batch, old, new);
             match (old, new) {
                 (None, Some(new)) => {
                     let layout = new.store.stored_layout();
@@ -92,6 +94,20 @@ fn database(batch: &mut Batch, old: Option<&DatabaseEntry>, new: Option<&Databas
         (users(old).iter(), users(new).iter()),
         |entry| entry.rid,
         |old, new| user(batch, old, new),
+    );
+}
+
+fn scripts(batch: &mut Batch, old: Option<&ContainerEntry>, new: Option<&ContainerEntry>) {
+    let scripts = |entry: Option<&ContainerEntry>| -> Vec<Arc<ScriptEntry>> {
+        entry.map(|entry| entry.scripts.values().cloned().collect()).unwrap_or_default()
+    };
+    each_difference(
+        (scripts(old).iter(), scripts(new).iter()),
+        |entry| entry.rid,
+        |old, new| {
+            let key = |entry: &ScriptEntry| CatalogKey::Script(entry.rid);
+            put(batch, old, new, key, |to, entry| put_bytes(to, &entry.json));
+        },
     );
 }
 
@@ -193,7 +209,7 @@ impl Catalog {
     ) -> Result<Catalog, OpenError> {
         let path = context.disk.path().to_owned();
         let catalog = restore(context, opened, first_rid);
-        catalog.map_err(|error| OpenError::Damaged { path, detail: format!("in the catalog, a {error}") })
+        catalog.map_err(|error| OpenError::damaged(path, format!("in the catalog, a {error}")))
     }
 
     /// Builds the indexes of what was read from disk. Cost grows with the items.
@@ -206,7 +222,7 @@ impl Catalog {
 }
 
 fn restore(context: &RestoreContext, opened: StoredAccount, first_rid: u32) -> Result<Catalog, Malformed> {
-    let StoredAccount { catalog, mut containers } = opened;
+    let StoredAccount { catalog, mut containers, .. } = opened;
     let mut snapshot = CatalogSnapshot::default();
     let mut allocator = Allocator::new(first_rid);
     let layouts: HashMap<ContainerRid, &Bytes> = catalog
@@ -221,7 +237,7 @@ fn restore(context: &RestoreContext, opened: StoredAccount, first_rid: u32) -> R
         CatalogKey::Allocator | CatalogKey::Checkpointed | CatalogKey::Regions | CatalogKey::Layout(_) => 0,
         CatalogKey::Offer(_) | CatalogKey::Database(_) => 1,
         CatalogKey::Container(_) | CatalogKey::User(_) => 2,
-        CatalogKey::Permission(_) => 3,
+        CatalogKey::Permission(_) | CatalogKey::Script(_) => 3,
     };
     let mut entries: Vec<&(CatalogKey, Bytes)> = catalog.iter().collect();
     entries.sort_by_key(|(key, _)| rank(key));
@@ -259,6 +275,15 @@ fn restore(context: &RestoreContext, opened: StoredAccount, first_rid: u32) -> R
                 let User { id, system, .. } = read_json(&mut reader)?;
                 let mut database = owner(&snapshot, rid.database)?;
                 database.put_user(Arc::new(UserEntry::empty(rid, &id, system)));
+                snapshot.put_database(Arc::new(database));
+            }
+            CatalogKey::Script(rid) => {
+                let mut database = owner(&snapshot, rid.container.database)?;
+                let container = database.container(&rid.container.to_string()).ok_or(Malformed)?;
+                let mut container = ContainerEntry::clone(container);
+                let entry = ScriptEntry::new(rid, read_json(&mut reader)?);
+                container.scripts.insert(rid, Arc::new(entry));
+                database.put_container(Arc::new(container));
                 snapshot.put_database(Arc::new(database));
             }
             CatalogKey::Permission(rid) => {
@@ -307,6 +332,7 @@ fn restore_container(
         system,
         offer,
         store: Arc::new(store),
+        scripts: Scripts::new(),
         properties: Arc::new(properties),
     })
 }

@@ -26,6 +26,11 @@ impl Keyspace {
     pub(crate) const ALL: [Keyspace; 4] =
         [Keyspace::Catalog, Keyspace::Items, Keyspace::Log, Keyspace::Replication];
 
+    /// The keyspace whose tree has this folder.
+    pub(super) fn named(name: &str) -> Option<Keyspace> {
+        Keyspace::ALL.into_iter().find(|space| space.name() == name)
+    }
+
     /// The folder of its tree. The names are part of the directory's format.
     pub(super) fn name(self) -> &'static str {
         match self {

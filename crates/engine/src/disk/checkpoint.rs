@@ -23,6 +23,7 @@ use super::encoding::put_number;
 use super::error::OpenError;
 use super::journal::{Journal, SEGMENT_BYTES};
 use super::keys::{self, CatalogKey, ChainKey};
+use super::manifest::{self, Manifest, TreeVersion};
 use super::replay::SealedSegment;
 use super::trees::{Entry, Trees};
 use super::{segment, values};
@@ -41,7 +42,7 @@ pub(super) struct Checkpointer {
     /// Why the last checkpoint failed, for the directory's health.
     failure: Arc<Mutex<Option<String>>>,
     /// Keeps the directory locked for as long as the thread works.
-    _directory: Arc<Directory>,
+    directory: Arc<Directory>,
 }
 
 impl Checkpointer {
@@ -51,7 +52,7 @@ impl Checkpointer {
         failure: Arc<Mutex<Option<String>>>,
         directory: &Arc<Directory>,
     ) -> Checkpointer {
-        Checkpointer { journal, trees, failure, _directory: Arc::clone(directory) }
+        Checkpointer { journal, trees, failure, directory: Arc::clone(directory) }
     }
 
     /// Starts the thread. It ends when the journal is `stopping`.
@@ -80,15 +81,19 @@ impl Checkpointer {
             if state.stopping {
                 return None;
             }
-            let bytes: u64 = state.sealed.iter().map(|file| file.bytes).sum();
-            if bytes >= SEGMENT_BYTES / 2 || state.sealed.len() >= FILES_MIN {
+            // Only what has reached the disk: the trees must not get ahead of the journal.
+            let synced = self.journal.progress.borrow().synced;
+            let is_synced = |file: &&SealedSegment| file.records.end <= synced + 1;
+            let ready: Vec<&SealedSegment> = state.sealed.iter().take_while(is_synced).collect();
+            let bytes: u64 = ready.iter().map(|file| file.bytes).sum();
+            if bytes >= SEGMENT_BYTES / 2 || ready.len() >= FILES_MIN {
                 let mut remaining = BYTES_AT_ONCE;
                 let fits = |file: &&SealedSegment| {
                     let fits = remaining > 0;
                     remaining = remaining.saturating_sub(file.bytes);
                     fits
                 };
-                return Some(state.sealed.iter().take_while(fits).cloned().collect());
+                return Some(ready.into_iter().take_while(fits).cloned().collect());
             }
             self.journal.checkpoint_wanted.wait(&mut state);
         }
@@ -122,6 +127,11 @@ impl Checkpointer {
             self.remove_all(Keyspace::Log, rid, &mut log)?;
         }
         self.trim(&mut log)?;
+        self.trees.create()?;
+        let changing = |manifest: &mut Manifest| {
+            manifest.trees = Keyspace::ALL.into_iter().map(|space| (space, TreeVersion::Changing)).collect();
+        };
+        self.update_manifest(changing)?;
         self.trees.put(Keyspace::Items, items)?;
         self.trees.put(Keyspace::Log, log)?;
         self.trees.put(Keyspace::Replication, replication)?;
@@ -131,11 +141,26 @@ impl Checkpointer {
         catalog.sort_by(|a, b| a.0.cmp(&b.0));
         // Last: the mark in it says that the other trees are complete.
         self.trees.put(Keyspace::Catalog, catalog)?;
+        let compacted = Keyspace::ALL.into_iter().try_for_each(|space| self.trees.compact(space));
+        let trees = self.trees.versions()?;
+        self.update_manifest(|manifest| {
+            manifest.trees = trees;
+            manifest.checkpointed = last;
+            for file in files {
+                manifest.segments.remove(&file.number);
+            }
+        })?;
+        // After the manifest: what it names must be there.
         for file in files {
             fs::remove_file(&file.path).map_err(OpenError::io("remove", &file.path))?;
         }
         self.journal.forget(files);
-        Keyspace::ALL.into_iter().try_for_each(|space| self.trees.compact(space))
+        compacted
+    }
+
+    fn update_manifest(&self, change: impl FnOnce(&mut Manifest)) -> Result<(), OpenError> {
+        let updated = self.journal.manifest.update(change);
+        updated.map_err(OpenError::io("write", manifest::path_in(self.directory.path())))
     }
 
     /// The sorted run to ingest, with tombstones for every key of the removed ranges.

@@ -64,6 +64,8 @@ pub enum OpenError {
         path: PathBuf,
         /// What is wrong with it.
         detail: String,
+        /// Whether what comes before the damage can be opened, if the loss of the rest is accepted.
+        can_open_rest: bool,
     },
 }
 
@@ -94,6 +96,10 @@ impl OpenError {
             OpenError::OtherRegions { .. } => {
                 "leave out --multi-write, or choose another directory with --data-dir"
             }
+            OpenError::Damaged { can_open_rest: true, .. } => {
+                "put back a copy of that file, or of the directory, or open what is there with \
+                 --accept-data-loss; nothing in it was changed"
+            }
             OpenError::Damaged { .. } => {
                 "put back a copy of the directory, or move it away and start with an empty one; nothing in it \
                  was changed"
@@ -106,8 +112,13 @@ impl OpenError {
         move |source| OpenError::Io { action, path, source }
     }
 
-    pub(super) fn damaged(path: impl Into<PathBuf>, detail: impl ToString) -> OpenError {
-        OpenError::Damaged { path: path.into(), detail: detail.to_string() }
+    pub(crate) fn damaged(path: impl Into<PathBuf>, detail: impl ToString) -> OpenError {
+        OpenError::Damaged { path: path.into(), detail: detail.to_string(), can_open_rest: false }
+    }
+
+    /// The error of data that is missing or damaged, without which the rest can be opened.
+    pub(super) fn lost(path: impl Into<PathBuf>, detail: impl ToString) -> OpenError {
+        OpenError::Damaged { path: path.into(), detail: detail.to_string(), can_open_rest: true }
     }
 }
 
@@ -140,6 +151,18 @@ pub enum DiskError {
          after the disk, then restart; reads go on."
     )]
     Broken(String),
+    /// The write was made, and syncing it failed or took too long: whether it is on the disk is unknown.
+    #[error(
+        "Whether the write was stored is not known: the data directory could not be synced ({0}). It may be \
+         there after a restart, and it may be gone."
+    )]
+    Undecided(String),
+    /// What a read would show has not reached the disk, and may never reach it.
+    #[error(
+        "The newest writes here cannot be shown: whether they were stored is not known, because the data \
+         directory could not be synced ({0}). Look after the disk, then restart."
+    )]
+    Unsynced(String),
     /// One commit of more bytes than a record can have.
     #[error("The write was not stored: {0} bytes in one commit are too many. Divide it.")]
     TooLarge(usize),

@@ -70,7 +70,7 @@ pub(super) fn read(
         let mut changes = Vec::with_capacity(logged.changes.len());
         for change in logged.changes {
             let superseded = change.superseded.map(|(ordinal, bytes)| values::read_item(ordinal, bytes));
-            let superseded = superseded.transpose()?.map(Arc::new);
+            let superseded = superseded.transpose()?.map(|read| Arc::new(read.item));
             changes.push(StoredChange { kind: change.kind, ordinal: change.ordinal, superseded });
         }
         commits.push(StoredCommit { lsn, partition: chain.partition, at: logged.at, changes });

@@ -1,10 +1,11 @@
 //! The journal: every commit, in order, before it becomes visible.
 //!
 //! In: frames. Out: the sequence number of the record, once the operating system has it. A frame that cannot
-//! be written leaves no trace, and the next one is tried again. Syncing (`sync`) and checkpointing
+//! be written leaves no trace, and the next one is tried again. A segment is in the manifest before its first
+//! record is written. Syncing (`sync`) and checkpointing
 //! (`checkpoint`) have threads of their own, so that an append waits for neither.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
@@ -13,14 +14,19 @@ use std::sync::Arc;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::watch;
 
+use super::batch::Keyspace;
+use super::directory::{Directory, sync_folder};
 use super::error::{DiskError, OpenError};
 use super::fsync::Fsync;
+use super::manifest::{self, Manifest, ManifestFile, TreeVersion};
 use super::record;
 use super::replay::{Replay, SealedSegment};
 use super::segment;
 
 /// A segment is sealed when it has this many bytes. Small in tests, so that they have many.
 pub(super) const SEGMENT_BYTES: u64 = if cfg!(test) { 16 * 1024 } else { 64 * 1024 * 1024 };
+/// The length of a new segment's file.
+const LENGTH_FIRST: u64 = 4096;
 /// Bytes a record may have, at most.
 const RECORD_BYTES_MAX: usize = 1 << 31;
 
@@ -45,6 +51,8 @@ pub(super) struct Journal {
     pub(super) checkpoint_wanted: Condvar,
     pub(super) progress: watch::Sender<SyncProgress>,
     pub(super) fsync: Fsync,
+    /// What has to be in the directory.
+    pub(super) manifest: ManifestFile,
     folder: PathBuf,
 }
 
@@ -53,7 +61,11 @@ pub(super) struct Journal {
 pub(super) struct JournalState {
     file: Arc<File>,
     number: u64,
+    /// The number of its first record.
+    first: u64,
     position: u64,
+    /// The length of the file, which is more than its records have.
+    length: u64,
     next: u64,
     /// The newest record that is a commit: no response waits for a sync mark.
     committed: u64,
@@ -63,6 +75,8 @@ pub(super) struct JournalState {
     pub(super) dirty: bool,
     pub(super) sealed: VecDeque<SealedSegment>,
     broken: Option<String>,
+    /// Why the last commit could not be written.
+    failed: Option<String>,
     pub(super) stopping: bool,
 }
 
@@ -74,8 +88,15 @@ pub(super) struct Unsynced {
 }
 
 impl Journal {
-    /// Continues after what `replay` found, in a new segment.
-    pub(super) fn start(folder: PathBuf, replay: &Replay, fsync: Fsync) -> Result<Journal, OpenError> {
+    /// Continues after what `replay` found, in a new segment of the directory's journal.
+    pub(super) fn start(
+        directory: &Directory,
+        replay: &Replay,
+        checkpointed: u64,
+        trees: BTreeMap<Keyspace, TreeVersion>,
+        fsync: Fsync,
+    ) -> Result<Journal, OpenError> {
+        let folder = directory.journal();
         let unsynced = replay.files.iter().map(|file| {
             // A killed process may have left its last segment unsynced.
             let opened = OpenOptions::new().write(true).open(&file.path);
@@ -84,18 +105,27 @@ impl Journal {
         let unsynced = unsynced.collect::<Result<Vec<_>, _>>()?;
         let path = folder.join(segment::file_name(replay.next_file));
         let file = create(&folder, replay.next_file, replay.next).map_err(OpenError::io("write", &path))?;
+        let mut segments: BTreeMap<u64, u64> =
+            replay.files.iter().map(|file| (file.number, file.records.start)).collect();
+        segments.insert(replay.next_file, replay.next);
+        let manifest = Manifest { checkpointed, segments, trees };
+        let manifest = ManifestFile::create(directory.path().to_owned(), manifest)
+            .map_err(OpenError::io("write", manifest::path_in(directory.path())))?;
         let sealed: VecDeque<SealedSegment> = replay.files.iter().cloned().collect();
         let backlog = sealed.iter().map(|file| file.bytes).sum();
         let state = JournalState {
             file: Arc::new(file),
             number: replay.next_file,
+            first: replay.next,
             position: segment::HEADER_LENGTH as u64,
+            length: LENGTH_FIRST,
             next: replay.next,
             committed: 0,
             unsynced,
             dirty: true,
             sealed,
             broken: None,
+            failed: None,
             stopping: false,
         };
         Ok(Journal {
@@ -104,6 +134,7 @@ impl Journal {
             checkpoint_wanted: Condvar::new(),
             progress: watch::Sender::new(SyncProgress { backlog, ..SyncProgress::default() }),
             fsync,
+            manifest,
             folder,
         })
     }
@@ -116,7 +147,15 @@ impl Journal {
         }
         let hash = record::hash_of(&frame);
         let mut state = self.lock();
-        let sequence = state.write(&mut frame, hash)?;
+        let written = state.write(&mut frame, hash);
+        let sequence = match written {
+            Ok(sequence) => sequence,
+            Err(error) => {
+                state.failed = Some(error.to_string());
+                return Err(error);
+            }
+        };
+        state.failed = None;
         state.committed = sequence;
         if state.position >= SEGMENT_BYTES {
             self.rotate(&mut state);
@@ -130,6 +169,12 @@ impl Journal {
     /// The sequence number of the newest commit.
     pub(super) fn committed(&self) -> u64 {
         self.lock().committed
+    }
+
+    /// Why the last commit could not be written, or why none can be.
+    pub(super) fn write_error(&self) -> Option<String> {
+        let state = self.lock();
+        state.broken.clone().or_else(|| state.failed.clone())
     }
 
     /// Bytes of all segments.
@@ -149,11 +194,21 @@ impl Journal {
     fn rotate(&self, state: &mut JournalState) {
         let number = state.number + 1;
         let Ok(file) = create(&self.folder, number, state.next) else { return };
+        let listed = self.manifest.update(|manifest| {
+            manifest.segments.insert(number, state.next);
+        });
+        if listed.is_err() {
+            // If it cannot be removed either, it is a file without records, which opening sets aside.
+            let _ = std::fs::remove_file(self.folder.join(segment::file_name(number)));
+            return;
+        }
         let sealed = std::mem::replace(&mut state.file, Arc::new(file));
         state.unsynced.push(sealed);
         let path = self.folder.join(segment::file_name(state.number));
-        state.sealed.push_back(SealedSegment { number: state.number, path, bytes: state.position });
-        (state.number, state.position) = (number, segment::HEADER_LENGTH as u64);
+        let records = state.first..state.next;
+        state.sealed.push_back(SealedSegment { number: state.number, path, bytes: state.position, records });
+        (state.number, state.first) = (number, state.next);
+        (state.position, state.length) = (segment::HEADER_LENGTH as u64, LENGTH_FIRST);
         let backlog = state.sealed.iter().map(|file| file.bytes).sum();
         self.progress.send_modify(|progress| progress.backlog = backlog);
         // Even `never` syncs now: the trees must not get ahead of the journal.
@@ -182,6 +237,8 @@ impl Journal {
         // last one comes when the journal takes no more commits.
         let _ = self.lock().write_unchecked(&mut mark, hash);
         self.progress.send_modify(|progress| progress.synced = newest);
+        // The checkpoint waits for segments to be synced.
+        self.checkpoint_wanted.notify_one();
     }
 
     /// Fails the journal, which takes no more writes: it is unknown what is on the disk.
@@ -219,29 +276,52 @@ impl JournalState {
 
     fn write_unchecked(&mut self, frame: &mut [u8], hash: u64) -> Result<u64, DiskError> {
         record::seal(frame, self.next, hash);
+        let end = self.position + frame.len() as u64;
+        self.grow(end).map_err(|error| DiskError::of(&error))?;
         if let Err(error) = (&*self.file).write_all(frame) {
-            self.undo();
+            self.undo(frame.len());
             return Err(DiskError::of(&error));
         }
-        self.position += frame.len() as u64;
+        self.position = end;
         self.next += 1;
         Ok(self.next - 1)
     }
 
-    /// Truncates what a failed write may have left. If even that fails, the journal takes no more writes.
-    fn undo(&mut self) {
-        let undone = self.file.set_len(self.position);
-        let undone = undone.and_then(|()| (&*self.file).seek(SeekFrom::Start(self.position)));
+    /// Makes room for records up to `end`, and for a zero after them.
+    fn grow(&mut self, end: u64) -> io::Result<()> {
+        if end < self.length {
+            return Ok(());
+        }
+        let (smallest, with_room) = segment::file_lengths(end);
+        // On a nearly full disk there may be room for this record and not for more.
+        let grown = self.file.set_len(with_room).map(|()| with_room);
+        self.length = grown.or_else(|_| self.file.set_len(smallest).map(|()| smallest))?;
+        Ok(())
+    }
+
+    /// Overwrites with zeros what a failed write of `length` bytes may have left. If even that fails, the
+    /// journal takes no more writes.
+    fn undo(&mut self, length: usize) {
+        let mut file = &*self.file;
+        let written = file.stream_position().map(|at| at.saturating_sub(self.position).min(length as u64));
+        let undone = written.and_then(|written| {
+            file.seek(SeekFrom::Start(self.position))?;
+            file.write_all(&vec![0; written as usize])?;
+            file.seek(SeekFrom::Start(self.position))
+        });
         if let Err(error) = undone {
             self.broken = Some(format!("a failed write could not be taken back: {error}"));
         }
     }
 }
 
+/// Creates a segment whose first record is `first`. When it returns, the file and its name are on the disk.
 fn create(folder: &std::path::Path, number: u64, first: u64) -> io::Result<File> {
     let path = folder.join(segment::file_name(number));
     let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
     let written = file.write_all(&segment::header(number, first));
+    let written = written.and_then(|()| file.set_len(LENGTH_FIRST)).and_then(|()| file.sync_all());
+    let written = written.and_then(|()| sync_folder(folder));
     if written.is_err() {
         // If it cannot be removed either, the write error is still what the caller has to know.
         let _ = std::fs::remove_file(&path);

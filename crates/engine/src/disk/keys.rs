@@ -4,7 +4,9 @@
 //! within their container, the log in order of LSN within its version chain.
 
 use protocol::lsn::Lsn;
-use protocol::resource_id::{ContainerRid, DatabaseRid, OfferRid, PermissionRid, UserRid};
+use protocol::resource_id::{
+    ChildKind, ChildRid, ContainerRid, DatabaseRid, OfferRid, PermissionRid, UserRid,
+};
 
 use super::encoding::Malformed;
 use crate::items::Ordinal;
@@ -155,6 +157,8 @@ pub(crate) enum CatalogKey {
     Offer(OfferRid),
     User(UserRid),
     Permission(PermissionRid),
+    /// A stored procedure, trigger or user-defined function.
+    Script(ChildRid),
     /// The newest journal record that has been checkpointed.
     Checkpointed,
     /// The account's regions and their settings.
@@ -173,6 +177,11 @@ impl CatalogKey {
             CatalogKey::Permission(rid) => {
                 let (high, low) = ((rid.permission >> 32) as u32, rid.permission as u32);
                 (b'p', &[rid.user.database.0, rid.user.user, high, low])
+            }
+            CatalogKey::Script(rid) => {
+                let (high, low) = ((rid.ordinal >> 32) as u32, rid.ordinal as u32);
+                let ContainerRid { database, container } = rid.container;
+                (b'x', &[database.0, container, rid.kind as u32, high, low])
             }
             CatalogKey::Checkpointed => (b's', &[]),
             CatalogKey::Regions => (b'r', &[]),
@@ -201,6 +210,16 @@ impl CatalogKey {
                 let user = UserRid { database: DatabaseRid(*database), user: *user };
                 let permission = u64::from(*high) << 32 | u64::from(*low);
                 CatalogKey::Permission(PermissionRid { user, permission })
+            }
+            (b'x', [database, container, kind, high, low]) => {
+                let kinds = [ChildKind::StoredProcedure, ChildKind::Trigger, ChildKind::UserDefinedFunction];
+                let kind = kinds.into_iter().find(|known| *known as u32 == *kind).ok_or(Malformed)?;
+                let ordinal = u64::from(*high) << 32 | u64::from(*low);
+                CatalogKey::Script(ChildRid {
+                    container: container_rid(*database, *container),
+                    kind,
+                    ordinal,
+                })
             }
             _ => return Err(Malformed),
         })

@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use protocol::lsn::Lsn;
-use protocol::resource_id::ContainerRid;
+use protocol::resource_id::{ContainerRid, ItemRid};
 
 use super::batch::{Batch, KeyChange, Keyspace};
 use super::coalesce::{CoalescedChanges, coalesce};
@@ -20,7 +21,7 @@ use super::layout::StoredLayout;
 use super::regions::StoredRegions;
 use super::replay::in_parallel;
 use super::trees::{Entry, Trees};
-use super::values;
+use super::values::{self, ReadItem};
 use crate::items::{Change, Item, Ordinal};
 
 /// Ordinals that one part covers.
@@ -33,6 +34,8 @@ pub(crate) struct StoredAccount {
     pub(crate) catalog: Vec<(CatalogKey, Bytes)>,
     /// The contents of each container that exists.
     pub(crate) containers: HashMap<ContainerRid, StoredContents>,
+    /// Items whose stored text is not JSON, in words.
+    pub(super) damaged_items: Vec<String>,
 }
 
 impl StoredAccount {
@@ -141,19 +144,25 @@ pub(super) fn load(
         Ok((rid, container(source, rid, &layout, chains)?))
     });
     let containers = containers.collect::<Result<_, OpenError>>()?;
-    Ok(StoredAccount { catalog, containers })
+    let mut damaged_items = std::mem::take(&mut *source.damaged_items.lock());
+    // Several regions may have the item.
+    damaged_items.sort();
+    damaged_items.dedup();
+    Ok(StoredAccount { catalog, containers, damaged_items })
 }
 
 /// The trees, and the newer changes of the journal.
 pub(super) struct Source<'a> {
     trees: &'a Trees,
     newer: HashMap<Keyspace, CoalescedChanges>,
+    /// Items that were read and whose text is not JSON.
+    damaged_items: Mutex<Vec<String>>,
 }
 
 impl<'a> Source<'a> {
     /// The trees as `changes` leave them.
     pub(super) fn new(trees: &'a Trees, changes: Vec<KeyChange>) -> Source<'a> {
-        Source { trees, newer: coalesce(changes) }
+        Source { trees, newer: coalesce(changes), damaged_items: Mutex::default() }
     }
 }
 
@@ -242,7 +251,12 @@ fn items(source: &Source<'_>, rid: ContainerRid, chain: u8) -> Result<Vec<Arc<It
         let mut items = Vec::with_capacity(PART_ORDINALS as usize);
         source.for_each_entry(Keyspace::Items, &from, &to, |key, value| {
             let (_, _, ordinal) = keys::read_item(key)?;
-            items.push(Arc::new(values::read_item(ordinal, value)?));
+            let ReadItem { item, repaired } = values::read_item(ordinal, value)?;
+            if repaired {
+                let rid = ItemRid { container: rid, ordinal: ordinal.0 };
+                source.damaged_items.lock().push(format!("item '{}' ({})", item.id, rid));
+            }
+            items.push(Arc::new(item));
             Ok(())
         })?;
         Ok(items)

@@ -20,11 +20,15 @@ mod journal;
 mod keys;
 mod layout;
 mod load;
+mod manifest;
 mod record;
 mod regions;
+mod repair;
 mod replay;
 mod segment;
 mod sync;
+mod sync_fault;
+mod synced_mark;
 #[cfg(test)]
 mod tests;
 mod trees;
@@ -32,6 +36,7 @@ mod values;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -48,6 +53,7 @@ pub(crate) use layout::{ChainOrigin, StoredLayout, StoredPartition};
 pub(crate) use load::{LogEntry, StoredAccount, StoredChain, StoredContents};
 pub(crate) use regions::StoredRegions;
 pub(crate) use replay::in_parallel;
+pub use sync_fault::SyncFault;
 pub(crate) use values::{put_version, read_version};
 
 use protocol::resource_id::ContainerRid;
@@ -56,6 +62,7 @@ use crate::items::{Change, Item, Ordinal};
 use directory::Directory;
 use journal::Journal;
 use replay::TornTail;
+use synced_mark::SyncedMark;
 
 /// How long a response waits for the disk.
 const SYNC_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -76,12 +83,22 @@ pub struct DataDir {
     pub path: PathBuf,
     /// When a write is acknowledged.
     pub fsync: Fsync,
+    /// Whether the directory is opened although data that was stored is missing: with what is there.
+    pub accept_loss: bool,
+    /// Syncs that fail, for tests.
+    #[doc(hidden)]
+    pub sync_fault: SyncFault,
 }
 
 impl DataDir {
     /// A directory with the default durability, [`Fsync::Interval`].
     pub fn new(path: impl Into<PathBuf>) -> DataDir {
-        DataDir { path: path.into(), fsync: Fsync::default() }
+        DataDir {
+            path: path.into(),
+            fsync: Fsync::default(),
+            accept_loss: false,
+            sync_fault: SyncFault::default(),
+        }
     }
 }
 
@@ -89,7 +106,10 @@ impl DataDir {
 #[derive(Debug)]
 pub struct Disk {
     journal: Arc<Journal>,
+    /// The newest record that is not one of a container's items.
+    newest_record: AtomicU64,
     torn: Option<TornTail>,
+    damaged_items: Vec<String>,
     checkpoint_error: Arc<Mutex<Option<String>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// The lock on the directory, held until this and the threads have released it.
@@ -112,7 +132,11 @@ pub(crate) struct CommitRecord<'a> {
 
 /// The journal record that has to be on the disk before a response may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SyncSequence(u64);
+pub struct SyncSequence {
+    record: u64,
+    /// Whether the response acknowledges a write; otherwise it only shows what others wrote.
+    acknowledges: bool,
+}
 
 /// The health of a data directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -121,10 +145,14 @@ pub struct DataDirHealth {
     pub path: PathBuf,
     /// What was cut off the end of the journal when it was opened.
     pub truncated_tail: Option<String>,
-    /// Why no more writes are accepted.
+    /// Why the last write failed, or why no more writes are accepted.
     pub write_error: Option<String>,
+    /// Whether no more writes are accepted before a restart.
+    pub is_broken: bool,
     /// Why the last checkpoint failed.
     pub checkpoint_error: Option<String>,
+    /// The items whose stored text was not JSON when the directory was opened.
+    pub damaged_items: Vec<String>,
 }
 
 impl Disk {
@@ -135,24 +163,44 @@ impl Disk {
         regions: &StoredRegions,
     ) -> Result<(Disk, StoredAccount), OpenError> {
         let directory = Arc::new(Directory::open(&settings.path)?);
+        // Everything is read and checked before anything is changed.
+        directory.check_folders()?;
+        let expected = directory.expected_journal(settings.accept_loss)?;
+        let manifest = expected.manifest.as_ref();
+        trees::check(&directory.trees(), manifest, directory.trees_by_format())?;
+        let scanned = replay::scan(&directory.journal())?;
+        if let (Some(manifest), false) = (manifest, settings.accept_loss) {
+            // Opening the trees removes what an interrupted checkpoint left, so the journal comes first.
+            scanned.check(manifest.checkpointed, &expected)?;
+        }
         let trees = trees::Trees::open(directory.trees())?;
         let checkpointed = load::checkpointed(&trees)?;
-        let mut replay = replay::replay(&directory.journal(), checkpointed)?;
+        let mut replay = scanned.replay(checkpointed, &expected, settings.accept_loss)?;
         let source = load::Source::new(&trees, std::mem::take(&mut replay.changes));
         let catalog = load::catalog(&source)?;
         check_regions(&catalog, regions, &settings.path)?;
         let opened = load::load(&source, catalog, regions.chains())?;
         drop(source);
-        if let Some(torn) = &replay.torn {
+        let cleanup = opened.cleanup().map_err(|error| OpenError::damaged("base/catalog", error))?;
+        let damaged_items = opened.damaged_items.clone();
+        for item in &damaged_items {
+            tracing::warn!(
+                "the stored text of {item} is not JSON; it is served repaired until it is replaced"
+            );
+        }
+        directory.put_in_use();
+        let torn = replay.cut.take().map(|cut| cut.carry_out(&directory.journal())).transpose()?;
+        if let Some(torn) = &torn {
             tracing::warn!(
                 file = %torn.file.display(), at = torn.at, bytes = torn.bytes,
                 "the end of the journal was incomplete and has been cut off: {torn}"
             );
         }
-        let torn = replay.torn.clone();
+        let mark = SyncedMark::continue_at(&settings.path, replay.synced)
+            .map_err(OpenError::io("write", synced_mark::path_in(&settings.path)))?;
+        let journal = Journal::start(&directory, &replay, checkpointed, trees.versions()?, settings.fsync)?;
+        let journal = Arc::new(journal);
         directory.upgrade_format()?;
-        let journal = Arc::new(Journal::start(directory.journal(), &replay, settings.fsync)?);
-        let cleanup = opened.cleanup().map_err(|error| OpenError::damaged("base/catalog", error))?;
         if !cleanup.is_empty() {
             // A failure, on a full disk for instance, leaves it for the next start: nothing depends on it.
             let _ = journal.append(cleanup.into_frame());
@@ -164,52 +212,82 @@ impl Disk {
             Arc::clone(&checkpoint_error),
             &directory,
         );
-        let syncing = sync::start(Arc::clone(&journal), directory.journal());
+        let syncing = sync::start(Arc::clone(&journal), mark, settings.sync_fault.clone());
         let started = syncing.and_then(|syncing| Ok(vec![syncing, checkpointer.start()?]));
         let threads = started.map_err(OpenError::io("start threads for", &settings.path))?;
         let (path, directory) = (settings.path.clone(), Mutex::new(Some(directory)));
-        Ok((Disk { journal, torn, checkpoint_error, threads: Mutex::new(threads), directory, path }, opened))
+        let threads = Mutex::new(threads);
+        let newest_record = AtomicU64::new(0);
+        let disk =
+            Disk { journal, newest_record, torn, damaged_items, checkpoint_error, threads, directory, path };
+        Ok((disk, opened))
     }
 
-    /// Appends a batch to the journal. When it returns, the operating system has it; when it fails, nothing
-    /// was written. Commits are appended under their write guard, so the journal has them in order.
+    /// Appends a batch that every response may show to the journal. When it returns, the operating system has
+    /// it; when it fails, nothing was written. Appended before it becomes visible.
     pub(crate) fn append(&self, batch: Batch) -> Result<(), DiskError> {
+        self.append_noting(batch, &self.newest_record)
+    }
+
+    /// Appends a batch whose record only those responses show that look at `newest_record` as well. Commits
+    /// are appended under their write guard, so the journal has them in order.
+    pub(crate) fn append_noting(&self, batch: Batch, newest_record: &AtomicU64) -> Result<(), DiskError> {
         if batch.is_empty() {
             return Ok(());
         }
-        self.journal.append(batch.into_frame()).map(drop)
+        let record = self.journal.append(batch.into_frame())?;
+        // Release: who reads the number sees at least what it stands for. It is written before the commit is
+        // published, so who sees the commit sees the number.
+        newest_record.fetch_max(record, Ordering::Release);
+        Ok(())
     }
 
-    /// What the response to a write that was just made has to wait for, if anything.
-    pub fn pending_sync(&self) -> Option<SyncSequence> {
-        let backlogged = self.journal.progress.borrow().backlog > BACKLOG_BYTES_MAX;
-        (backlogged || self.journal.fsync == Fsync::Always).then(|| SyncSequence(self.journal.committed()))
+    /// Whether a response waits until what it shows is on the disk.
+    pub fn syncs_before_responses(&self) -> bool {
+        self.journal.fsync == Fsync::Always
     }
 
-    /// What the response to a read has to wait for whose request applied replication messages and so resolved
-    /// conflicts. None after a failure: stored data can still be read.
-    pub fn pending_sync_for_read(&self) -> Option<SyncSequence> {
-        let waits = self.journal.fsync == Fsync::Always && self.journal.progress.borrow().broken.is_none();
-        waits.then(|| SyncSequence(self.journal.committed()))
+    /// What a response has to wait for that shows data of `shown` and of the catalog, if anything. One that
+    /// `acknowledges` a write also waits while the journal grows faster than it is checkpointed.
+    pub fn pending_sync(&self, shown: Option<&AtomicU64>, acknowledges: bool) -> Option<SyncSequence> {
+        if self.journal.fsync != Fsync::Always {
+            let backlogged = acknowledges && self.journal.progress.borrow().backlog > BACKLOG_BYTES_MAX;
+            return backlogged.then_some(SyncSequence { record: 0, acknowledges });
+        }
+        // Acquire pairs with the release above.
+        let newest = |record: &AtomicU64| record.load(Ordering::Acquire);
+        let record = newest(&self.newest_record).max(shown.map_or(0, newest));
+        let is_synced = self.journal.progress.borrow().synced >= record;
+        (!is_synced).then_some(SyncSequence { record, acknowledges })
     }
 
-    /// Waits until a write is as durable as `--fsync` promises. Many waiters share one sync.
+    /// What a response has to wait for that acknowledges a change of anything in the account.
+    pub fn pending_sync_of_everything(&self) -> Option<SyncSequence> {
+        let newest = AtomicU64::new(self.journal.committed());
+        self.pending_sync(Some(&newest), true)
+    }
+
+    /// Waits until what a response shows is as durable as `--fsync` promises. Many waiters share one sync.
     pub async fn wait_durable(&self, sequence: SyncSequence) -> Result<(), DiskError> {
+        let SyncSequence { record, acknowledges } = sequence;
         let mut progress = self.journal.progress.subscribe();
-        let caught_up = progress.wait_for(|now| now.broken.is_some() || now.backlog <= BACKLOG_BYTES_MAX);
-        // Delayed, not blocked: the checkpoint may take longer than this or have failed, so running into the
-        // timeout is no error.
-        let _ = tokio::time::timeout(BACKLOG_WAIT_MAX, caught_up).await;
+        if acknowledges {
+            let caught_up = progress.wait_for(|now| now.broken.is_some() || now.backlog <= BACKLOG_BYTES_MAX);
+            // Delayed, not blocked: the checkpoint may take longer than this or have failed, so running into
+            // the timeout is no error.
+            let _ = tokio::time::timeout(BACKLOG_WAIT_MAX, caught_up).await;
+        }
         if self.journal.fsync != Fsync::Always {
             return Ok(());
         }
-        let synced = progress.wait_for(|now| now.broken.is_some() || now.synced >= sequence.0);
-        match tokio::time::timeout(SYNC_WAIT_MAX, synced).await {
-            Ok(Ok(now)) if now.synced >= sequence.0 => Ok(()),
-            Ok(Ok(now)) => Err(DiskError::Broken(now.broken.clone().unwrap_or_default())),
-            Ok(Err(_)) => Err(DiskError::Broken("it was closed".to_owned())),
-            Err(_) => Err(DiskError::Failed(format!("no answer from the disk in {SYNC_WAIT_MAX:?}"))),
-        }
+        let synced = progress.wait_for(|now| now.broken.is_some() || now.synced >= record);
+        let reason = match tokio::time::timeout(SYNC_WAIT_MAX, synced).await {
+            Ok(Ok(now)) if now.synced >= record => return Ok(()),
+            Ok(Ok(now)) => now.broken.clone().unwrap_or_default(),
+            Ok(Err(_)) => "it was closed".to_owned(),
+            Err(_) => format!("no answer from the disk in {SYNC_WAIT_MAX:?}"),
+        };
+        Err(if acknowledges { DiskError::Undecided(reason) } else { DiskError::Unsynced(reason) })
     }
 
     /// The health of the directory.
@@ -217,8 +295,10 @@ impl Disk {
         DataDirHealth {
             path: self.path.clone(),
             truncated_tail: self.torn.as_ref().map(ToString::to_string),
-            write_error: self.journal.progress.borrow().broken.clone(),
+            write_error: self.journal.write_error(),
+            is_broken: self.journal.progress.borrow().broken.is_some(),
             checkpoint_error: self.checkpoint_error.lock().clone(),
+            damaged_items: self.damaged_items.clone(),
         }
     }
 

@@ -63,15 +63,22 @@ pub(super) fn parse(bytes: &[u8]) -> ParsedRecord<'_> {
         .map_or(ParsedRecord::Broken, |(sequence, payload)| ParsedRecord::Record { sequence, payload })
 }
 
-fn parse_whole(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let (header, rest) = bytes.split_at_checked(HEADER_LENGTH)?;
+/// The length of the record at the front of `bytes`, as its header says; `None` if the header is not intact.
+pub(super) fn claimed_length(bytes: &[u8]) -> Option<usize> {
+    let header = bytes.get(..HEADER_LENGTH)?;
     if header[..4] != MAGIC || check_of(&header[..24]).to_le_bytes() != header[24..] {
         return None;
     }
     let length = u32::from_le_bytes(header[4..8].try_into().ok()?);
+    Some(HEADER_LENGTH + length as usize)
+}
+
+fn parse_whole(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let length = claimed_length(bytes)?;
+    let (header, rest) = bytes.split_at(HEADER_LENGTH);
     let sequence = u64::from_le_bytes(header[8..16].try_into().ok()?);
     let hash = u64::from_le_bytes(header[16..24].try_into().ok()?);
-    let payload = rest.get(..length as usize)?;
+    let payload = rest.get(..length - HEADER_LENGTH)?;
     (xxh3_64(payload) == hash).then_some((sequence, payload))
 }
 

@@ -1,5 +1,10 @@
 //! One segment of the journal: a file with a header and records.
 //!
+//! The file is always longer than its records: it grows by whole blocks of zeros before a record is written,
+//! and at least one zero follows the last record. So a file that was cut short is recognised as such wherever
+//! it was cut, be it between two records: nothing else makes it end without zeros. Segments of the first
+//! kind, which format 2 had, end with their last record.
+//!
 //! Pure: the bytes of a file in, its contents out. `replay`, which sees all segments, decides whether damage
 //! can be repaired.
 
@@ -11,7 +16,13 @@ use super::record::{self, ParsedRecord};
 
 /// Bytes before the first record.
 pub(super) const HEADER_LENGTH: usize = 32;
-const MAGIC: [u8; 8] = *b"PERIJRN1";
+/// The file is a multiple of this many bytes long.
+const BLOCK: u64 = 4096;
+/// Bytes by which the file grows at most.
+const GROWTH_MAX: u64 = 1024 * 1024;
+const MAGIC: [u8; 8] = *b"PERIJRN2";
+/// The magic of segments that end with their last record.
+const MAGIC_UNPADDED: [u8; 8] = *b"PERIJRN1";
 
 /// The file name of the segment with this number.
 pub(super) fn file_name(number: u64) -> String {
@@ -23,10 +34,27 @@ pub(super) fn number_of(name: &str) -> Option<u64> {
     name.strip_suffix(".log").filter(|number| number.len() >= 12)?.parse().ok()
 }
 
+/// The length that a file needs whose records end at `position`: the smallest one, and one with room for
+/// more, so that it need not grow for each record.
+pub(super) fn file_lengths(position: u64) -> (u64, u64) {
+    let blocks = |bytes: u64| (bytes / BLOCK + 1) * BLOCK;
+    (blocks(position), blocks(position + (position / 8).min(GROWTH_MAX)))
+}
+
 /// The header of a segment: `first` is the number of its first record.
 pub(super) fn header(number: u64, first: u64) -> [u8; HEADER_LENGTH] {
+    header_of(MAGIC, number, first)
+}
+
+/// The header of a segment whose file ends with its last record, as format 2 had it.
+#[cfg(test)]
+pub(super) fn unpadded_header(number: u64, first: u64) -> [u8; HEADER_LENGTH] {
+    header_of(MAGIC_UNPADDED, number, first)
+}
+
+fn header_of(magic: [u8; 8], number: u64, first: u64) -> [u8; HEADER_LENGTH] {
     let mut bytes = [0; HEADER_LENGTH];
-    bytes[..8].copy_from_slice(&MAGIC);
+    bytes[..8].copy_from_slice(&magic);
     bytes[8..16].copy_from_slice(&number.to_le_bytes());
     bytes[16..24].copy_from_slice(&first.to_le_bytes());
     let check = xxh3_64(&bytes[..24]);
@@ -45,8 +73,12 @@ pub(super) struct SegmentScan {
     pub(super) changes: Vec<KeyChange>,
     /// Bytes up to the first damage, or all of them.
     pub(super) whole: usize,
-    /// Whether something other than records follows.
+    /// Whether something other than records follows, or the file was cut short.
     pub(super) damaged: bool,
+    /// Whether the file was cut short: it ends without the zeros that follow every record.
+    pub(super) cut_short: bool,
+    /// Whether zeros follow the last record of an intact file.
+    pub(super) padded: bool,
     /// Intact records after the damage.
     pub(super) orphaned: usize,
     /// The newest record known to have reached the disk, by the sync marks anywhere in the segment.
@@ -56,14 +88,19 @@ pub(super) struct SegmentScan {
 /// Scans the segment with this number.
 pub(super) fn scan(number: u64, bytes: &Bytes) -> SegmentScan {
     let mut scan = SegmentScan::default();
-    let Some(first) = read_header(number, bytes) else {
+    let Some((first, padded)) = read_header(number, bytes) else {
         scan.damaged = true;
         scan.scan_past_damage(bytes, 0);
         return scan;
     };
-    (scan.first, scan.next, scan.whole) = (Some(first), first, HEADER_LENGTH);
+    (scan.first, scan.next, scan.whole, scan.padded) = (Some(first), first, HEADER_LENGTH, padded);
     loop {
-        match record::parse(&bytes[scan.whole..]) {
+        let rest = &bytes[scan.whole..];
+        if padded && rest.first() == Some(&0) && rest.iter().all(|byte| *byte == 0) {
+            return scan;
+        }
+        match record::parse(rest) {
+            ParsedRecord::End if padded => break,
             ParsedRecord::End => return scan,
             ParsedRecord::Record { sequence, payload } if sequence == scan.next => {
                 match batch::read(&bytes.slice_ref(payload)) {
@@ -78,8 +115,24 @@ pub(super) fn scan(number: u64, bytes: &Bytes) -> SegmentScan {
         }
     }
     scan.damaged = true;
+    scan.cut_short = padded && ends_too_early(&bytes[scan.whole..], bytes.len());
     scan.scan_past_damage(bytes, scan.whole);
     scan
+}
+
+/// Whether a padded file of `length` bytes, whose last bytes are `rest`, was cut short. Otherwise `rest` is
+/// what a write leaves that did not end, or bytes that were appended to the file later.
+fn ends_too_early(rest: &[u8], length: usize) -> bool {
+    match rest.first() {
+        None => true,
+        // A record does not begin with a zero, so the records ended before this byte.
+        Some(0) => false,
+        Some(_) => {
+            // The file had room for the whole record, and a zero after it, before the record was written.
+            let needed = record::claimed_length(rest).unwrap_or(record::HEADER_LENGTH);
+            rest.len() <= needed || !(length as u64).is_multiple_of(BLOCK)
+        }
+    }
 }
 
 impl SegmentScan {
@@ -98,10 +151,14 @@ impl SegmentScan {
     }
 }
 
-fn read_header(number: u64, bytes: &[u8]) -> Option<u64> {
+/// The number of the first record, and whether zeros follow the last one.
+fn read_header(number: u64, bytes: &[u8]) -> Option<(u64, bool)> {
     let found = bytes.get(..HEADER_LENGTH)?;
     let first = u64::from_le_bytes(found[16..24].try_into().ok()?);
-    (found == header(number, first)).then_some(first)
+    let matching = [(MAGIC, true), (MAGIC_UNPADDED, false)]
+        .into_iter()
+        .find(|(magic, _)| found == header_of(*magic, number, first));
+    matching.map(|(_, padded)| (first, padded))
 }
 
 #[cfg(test)]
@@ -111,7 +168,15 @@ mod tests {
 
     /// A segment of records 5, 6, …: a commit for each `false`, a sync mark of what precedes for each `true`.
     fn file(marks: &[bool]) -> (Vec<u8>, Vec<usize>) {
-        let mut bytes = header(3, 5).to_vec();
+        let (mut bytes, starts) = unpadded(MAGIC, marks);
+        let length = file_lengths(bytes.len() as u64).0;
+        bytes.resize(length as usize, 0);
+        (bytes, starts)
+    }
+
+    /// The header and the records of such a segment.
+    fn unpadded(magic: [u8; 8], marks: &[bool]) -> (Vec<u8>, Vec<usize>) {
+        let mut bytes = header_of(magic, 3, 5).to_vec();
         let mut starts = Vec::new();
         for (sequence, is_mark) in (5..).zip(marks) {
             let mut frame = if *is_mark {
@@ -139,8 +204,59 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_segment_yields_its_intact_records() {
+    fn a_segment_that_is_cut_anywhere_is_recognised_unless_it_loses_only_zeros() {
         let (bytes, starts) = file(&[false, false, true, false]);
+        let end = *starts.last().unwrap();
+        for length in HEADER_LENGTH..bytes.len() {
+            let scan = scan(3, &Bytes::copy_from_slice(&bytes[..length]));
+            assert_eq!((scan.cut_short, scan.damaged), (length <= end, length <= end), "cut at {length}");
+        }
+    }
+
+    #[test]
+    fn a_segment_cut_at_a_block_boundary_is_recognised() {
+        let mut bytes = header(3, 5).to_vec();
+        let mut sequence = 5;
+        while bytes.len() < 3 * BLOCK as usize {
+            let mut batch = Batch::new(0);
+            batch.put(Keyspace::Items, b"key", |to| to.resize(to.len() + 100, 0));
+            let mut frame = batch.into_frame();
+            let hash = record::hash_of(&frame);
+            record::seal(&mut frame, sequence, hash);
+            bytes.extend_from_slice(&frame);
+            sequence += 1;
+        }
+        bytes.resize(file_lengths(bytes.len() as u64).0 as usize, 0);
+        for blocks in 1..3 {
+            let cut = Bytes::copy_from_slice(&bytes[..blocks * BLOCK as usize]);
+            assert!(scan(3, &cut).cut_short, "cut after {blocks} blocks");
+        }
+    }
+
+    #[test]
+    fn a_write_that_did_not_end_is_no_cut() {
+        let (bytes, starts) = file(&[false, false, true, false]);
+        for length in starts[3]..starts[4] - 1 {
+            let mut torn = bytes.clone();
+            torn[length..].fill(0);
+            let scan = scan(3, &Bytes::from(torn));
+            assert!(!scan.cut_short, "torn at {length}");
+            assert_eq!((scan.next, scan.damaged), (8, length > starts[3]), "torn at {length}");
+        }
+    }
+
+    #[test]
+    fn bytes_after_the_zeros_are_damage_and_no_cut() {
+        let (mut bytes, starts) = file(&[false, false]);
+        bytes.extend_from_slice(b"PeRj half a record");
+        let scan = scan(3, &Bytes::from(bytes));
+        assert!(scan.damaged && !scan.cut_short);
+        assert_eq!((scan.next, scan.whole), (7, starts[2]));
+    }
+
+    #[test]
+    fn a_truncated_segment_of_the_first_kind_yields_its_intact_records() {
+        let (bytes, starts) = unpadded(MAGIC_UNPADDED, &[false, false, true, false]);
         for length in HEADER_LENGTH..bytes.len() {
             let scan = scan(3, &Bytes::copy_from_slice(&bytes[..length]));
             let whole = starts.iter().filter(|start| **start <= length).count() - 1;

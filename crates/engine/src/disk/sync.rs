@@ -3,27 +3,47 @@
 //! One sync covers every record written before it began: while it runs, the next group collects (group
 //! commit). The journal's lock is not held while the disk is busy, so writes continue meanwhile.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use super::directory::sync_folder;
 use super::fsync::{Fsync, SYNC_INTERVAL};
 use super::journal::{Journal, Unsynced};
+use super::sync_fault::SyncFault;
+use super::synced_mark::SyncedMark;
+
+/// With `--fsync always`, the high-water mark is synced with every so many syncs of the journal. In between
+/// it survives the end of the process.
+const MARK_SYNC_EVERY: u32 = 32;
 
 /// Starts the thread. It ends, after a last sync, when the journal is `stopping`.
-pub(super) fn start(journal: Arc<Journal>, folder: PathBuf) -> std::io::Result<JoinHandle<()>> {
-    std::thread::Builder::new().name("peri-journal-sync".to_owned()).spawn(move || run(&journal, &folder))
+pub(super) fn start(
+    journal: Arc<Journal>,
+    mark: SyncedMark,
+    fault: SyncFault,
+) -> std::io::Result<JoinHandle<()>> {
+    let name = "peri-journal-sync".to_owned();
+    std::thread::Builder::new().name(name).spawn(move || run(&journal, mark, &fault))
 }
 
-fn run(journal: &Journal, folder: &Path) {
+fn run(journal: &Journal, mut mark: SyncedMark, fault: &SyncFault) {
+    let mut syncs = 0_u32;
     loop {
         let (unsynced, last) = wait(journal);
         let Unsynced { files, newest } = unsynced;
-        // New segments need their folder entries synced as well: with more than one file, some are new.
-        let folder_synced = if files.len() > 1 { sync_folder(folder) } else { Ok(()) };
-        match folder_synced.and_then(|()| files.iter().try_for_each(|file| file.sync_data())) {
-            Ok(()) => journal.synced(newest),
+        let synced = files.iter().try_for_each(|file| file.sync_data()).and_then(|()| fault.check());
+        match synced {
+            Ok(()) => {
+                syncs = syncs.wrapping_add(1);
+                let sync_mark =
+                    last || journal.fsync != Fsync::Always || syncs.is_multiple_of(MARK_SYNC_EVERY);
+                // A mark that cannot be written promises less than it could; the next one is tried again.
+                let marked = mark.write(newest);
+                let marked = marked.and_then(|()| if sync_mark { mark.sync() } else { Ok(()) });
+                if let Err(error) = marked {
+                    tracing::warn!(%error, "the high-water mark of the journal cannot be written");
+                }
+                journal.synced(newest);
+            }
             // After a failed sync the system may have dropped the data; a second sync would succeed and prove
             // nothing.
             Err(error) => {

@@ -4,21 +4,31 @@
 //! second journal, no tables in memory, no threads of their own. Ingesting a run twice changes nothing, so a
 //! crash between two trees is harmless.
 
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use lsm_tree::compaction::Leveled;
 use lsm_tree::config::BlockSizePolicy;
-use lsm_tree::{AbstractTree as _, AnyTree, Cache, Config, Guard as _, SequenceNumberCounter, UserValue};
+use lsm_tree::{
+    AbstractTree as _, AnyTree, Cache, Config, Guard as _, SequenceNumberCounter, Table, UserValue,
+};
 
 use super::batch::Keyspace;
 use super::error::OpenError;
+use super::manifest::{Manifest, TreeVersion};
 
 /// Data is read once, in order, when a directory is opened: a cache would never be hit.
 const CACHE_BYTES: u64 = 1024 * 1024;
 /// Larger than usual: blocks are read in order, never for a single key.
 const BLOCK_BYTES: u32 = 64 * 1024;
+
+/// The file that names the current version of a tree, as `lsm-tree` calls it.
+const CURRENT: &str = "current";
+/// The folder of a tree's tables, as `lsm-tree` calls it.
+const TABLES: &str = "tables";
 
 /// A key and its value; none for a removed key.
 pub(super) type Entry = (Bytes, Option<Bytes>);
@@ -47,9 +57,29 @@ impl Trees {
         let trees = Trees { trees: OnceLock::new(), folder };
         // The catalog is written last, so where it exists the others do.
         if trees.folder.join(Keyspace::Catalog.name()).exists() {
-            trees.trees()?;
+            trees.create()?;
         }
         Ok(trees)
+    }
+
+    /// Creates the trees that do not exist yet.
+    pub(super) fn create(&self) -> Result<(), OpenError> {
+        self.trees().map(drop)
+    }
+
+    /// The version of each tree on disk, if they exist.
+    pub(super) fn versions(&self) -> Result<BTreeMap<Keyspace, TreeVersion>, OpenError> {
+        if self.trees.get().is_none() {
+            return Ok(BTreeMap::new());
+        }
+        let version = |space| {
+            let tree = self.existing(space).expect("all of them exist or none");
+            let mut tables: Vec<u64> = tree.tree.current_version().iter_tables().map(Table::id).collect();
+            tables.sort_unstable();
+            let version = version_on_disk(&self.folder, space)?;
+            Ok((space, TreeVersion::Exactly { version, tables }))
+        };
+        Keyspace::ALL.into_iter().map(version).collect()
     }
 
     fn trees(&self) -> Result<&[Tree; 4], OpenError> {
@@ -137,6 +167,56 @@ impl Trees {
     }
 }
 
+/// Fails if a tree is missing that has to be in `folder`, or if it is another version of it. Without a
+/// manifest, `by_format` has to be there if any tree was completed. Changes nothing.
+pub(super) fn check(
+    folder: &Path,
+    manifest: Option<&Manifest>,
+    by_format: &[Keyspace],
+) -> Result<(), OpenError> {
+    let Some(manifest) = manifest else {
+        // The catalog is written last, so where it exists the others do.
+        let completed = folder.join(Keyspace::Catalog.name()).join(CURRENT).exists();
+        let mut wanted = by_format.iter().filter(|_| completed);
+        return wanted.try_for_each(|space| version_on_disk(folder, *space).map(drop));
+    };
+    for (space, wanted) in &manifest.trees {
+        let found = version_on_disk(folder, *space)?;
+        let TreeVersion::Exactly { version, tables } = wanted else { continue };
+        let tree = folder.join(space.name());
+        if *version != found {
+            let detail = format!("it has version {found}, and should have version {version}");
+            return Err(OpenError::damaged(tree, detail));
+        }
+        let paths = tables.iter().map(|table| tree.join(TABLES).join(table.to_string()));
+        for path in paths {
+            if !is_filled(&path) {
+                return Err(OpenError::damaged(path, "it is missing or not whole"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file exists and has content.
+fn is_filled(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| found.len() > 0)
+}
+
+/// The version that a tree in `folder` has. Fails if the tree or its version is missing.
+fn version_on_disk(folder: &Path, space: Keyspace) -> Result<u64, OpenError> {
+    let tree = folder.join(space.name());
+    let missing = |path: PathBuf| OpenError::damaged(path, "it is missing or not whole");
+    let current = std::fs::read(tree.join(CURRENT)).map_err(|_| missing(tree.join(CURRENT)))?;
+    let version = current.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+    let version = version.ok_or_else(|| missing(tree.join(CURRENT)))?;
+    let named = tree.join(format!("v{version}"));
+    if !is_filled(&named) {
+        return Err(missing(named));
+    }
+    if tree.join(TABLES).is_dir() { Ok(version) } else { Err(missing(tree.join(TABLES))) }
+}
+
 impl Tree {
     fn open(path: PathBuf) -> Result<Tree, OpenError> {
         let (next, visible) = (SequenceNumberCounter::default(), SequenceNumberCounter::default());
@@ -162,7 +242,14 @@ fn open_error(path: &Path, error: lsm_tree::Error) -> OpenError {
     match error {
         // A file that is too short or missing is damage, not a failed operation.
         lsm_tree::Error::Io(source)
-            if !matches!(source.kind(), std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::NotFound) =>
+            if !matches!(
+                source.kind(),
+                ErrorKind::UnexpectedEof
+                    | ErrorKind::NotFound
+                    // An empty file has no end to seek back from.
+                    | ErrorKind::InvalidInput
+                    | ErrorKind::InvalidData
+            ) =>
         {
             OpenError::Io { action: "use", path: path.to_owned(), source }
         }

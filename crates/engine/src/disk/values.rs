@@ -9,6 +9,7 @@ use protocol::lsn::Lsn;
 use protocol::partition::EffectivePartitionKey;
 
 use super::encoding::{Malformed, Reader, put_bytes, put_number};
+use super::repair;
 use crate::items::{ChangeKind, Item, Ordinal, StoredItem};
 
 /// Marks an item that is not indexed, in a bit that no time to live has.
@@ -28,8 +29,17 @@ pub(super) fn put_item(to: &mut Vec<u8>, item: &Item) {
     to.extend_from_slice(text);
 }
 
-/// Reads a version of an item.
-pub(super) fn read_item(ordinal: Ordinal, bytes: &[u8]) -> Result<Item, Malformed> {
+/// A version of an item as it was read.
+#[derive(Debug)]
+pub(super) struct ReadItem {
+    pub(super) item: Item,
+    /// Whether its text was not JSON, so that the item has a repaired one.
+    pub(super) repaired: bool,
+}
+
+/// Reads a version of an item. What is read is JSON: text that is not is repaired, so that the item can be
+/// read, queried, replaced and deleted like any other.
+pub(super) fn read_item(ordinal: Ordinal, bytes: &[u8]) -> Result<ReadItem, Malformed> {
     let mut reader = Reader::new(bytes);
     let lsn = Lsn(reader.number()?);
     let modified_at = reader.number()?;
@@ -48,19 +58,14 @@ pub(super) fn read_item(ordinal: Ordinal, bytes: &[u8]) -> Result<Item, Malforme
     if !etag.is_ascii() || body_length == 0 {
         return Err(Malformed);
     }
-    let text: &Bytes = &Bytes::copy_from_slice(text);
-    let epk = &epk;
-    Ok(Item::from_stored(StoredItem {
-        ordinal,
-        id,
-        epk,
-        lsn,
-        modified_at,
-        ttl,
-        is_indexed,
-        text,
-        body_length,
-    }))
+    let repaired = repair::repaired_body(id, &text[..body_length]);
+    let (text, body_length) = match &repaired {
+        None => (Bytes::copy_from_slice(text), body_length),
+        Some(body) => (Bytes::from([body.as_slice(), etag].concat()), body.len()),
+    };
+    let (epk, text) = (&epk, &text);
+    let stored = StoredItem { ordinal, id, epk, lsn, modified_at, ttl, is_indexed, text, body_length };
+    Ok(ReadItem { item: Item::from_stored(stored), repaired: repaired.is_some() })
 }
 
 /// Appends a version of an item with its ordinal, or that there is none.
@@ -74,7 +79,7 @@ pub(crate) fn put_version(to: &mut Vec<u8>, item: Option<&Item>) {
 pub(crate) fn read_version(reader: &mut Reader<'_>) -> Result<Option<Item>, Malformed> {
     match reader.number()? {
         0 => Ok(None),
-        number => read_item(Ordinal(number - 1), reader.long_bytes()?).map(Some),
+        number => read_item(Ordinal(number - 1), reader.long_bytes()?).map(|read| Some(read.item)),
     }
 }
 

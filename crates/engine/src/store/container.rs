@@ -111,7 +111,7 @@ impl Container {
         }
         let token_version = first_token_version(&regions);
         let (ordinals, bytes_max) = (Arc::new(AtomicU64::new(1)), partitions.bytes_max);
-        let context = ContainerContext { regions, ordinals, bytes_max, disk };
+        let context = ContainerContext { regions, ordinals, bytes_max, disk, newest_record: Arc::default() };
         let partition = |(range, id)| {
             let identity = PartitionIdentity::new(id, rid, token_version);
             Arc::new(Partition::new(identity, range, Vec::new(), contents.clone(), context.clone()))
@@ -153,7 +153,13 @@ impl Container {
         let (layout, read) = stored;
         let ordinals = Arc::new(AtomicU64::new(read.next_ordinal));
         let RestoreContext { regions, disk, bytes_max } = from.clone();
-        let context = ContainerContext { regions, ordinals, bytes_max, disk: Some(disk) };
+        let context = ContainerContext {
+            regions,
+            ordinals,
+            bytes_max,
+            disk: Some(disk),
+            newest_record: Arc::default(),
+        };
         let partitions = load::partitions(rid, &schema, &layout, read, &context)?;
         Ok(Container {
             rid,
@@ -183,6 +189,11 @@ impl Container {
 
     pub(super) fn set_schema(&self, schema: Arc<ContainerSchema>) {
         self.schema.store(schema);
+    }
+
+    /// The newest journal record with a commit of its items: what a response that shows them waits for.
+    pub fn newest_record(&self) -> &AtomicU64 {
+        &self.context.newest_record
     }
 
     /// All partitions, in EPK order.

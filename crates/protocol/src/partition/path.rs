@@ -23,8 +23,8 @@ pub(crate) fn after_slash(text: &str, at: usize) -> Option<&str> {
 }
 
 impl PartitionKeyPath {
-    /// Parses a path. A quoted segment may hold any characters; an unquoted one may hold letters, digits,
-    /// spaces and `_ - $ .`.
+    /// Parses a path. A quoted segment may hold any characters; an unquoted one may hold letters, digits
+    /// and `_ - $ .`.
     pub fn parse(text: &str) -> Result<PartitionKeyPath, PartitionKeyPathError> {
         let bad = |position| PartitionKeyPathError { path: text.to_owned(), position };
         let mut segments = Vec::new();
@@ -77,9 +77,10 @@ fn quoted_segment(rest: &str, quote: char) -> Option<(&str, usize)> {
 
 fn plain_segment(rest: &str) -> Result<(&str, usize), usize> {
     let end = rest.find('/').unwrap_or(rest.len());
-    let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '$' | '.' | ' ');
+    let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '$' | '.');
     match rest[..end].find(|c| !allowed(c)) {
-        Some(offset) => Err(offset),
+        // A space ends the name; the service points at what comes after it.
+        Some(offset) => Err(rest.len() - rest[offset..].trim_start_matches(' ').len()),
         None if end == 0 => Err(0),
         None => Ok((&rest[..end], end)),
     }
@@ -157,7 +158,6 @@ mod tests {
         check("/a/b", &["a", "b"]);
         check("/_partitionKey", &["_partitionKey"]);
         check("/tenant-id/$type", &["tenant-id", "$type"]);
-        check("/a b", &["a b"]);
         check("/größe", &["größe"]);
     }
 
@@ -183,6 +183,8 @@ mod tests {
             ("/a?", 2),
             ("/a[]", 2),
             ("/asdwqr31 @#$#$WRadf", 10),
+            ("/a b", 3),
+            ("/a b/c", 3),
             ("/\"open", 1),
             ("/\"\"", 1),
             ("/\"a\"b", 4),

@@ -2,8 +2,8 @@
 
 use smol_str::SmolStr;
 
-use super::Binder;
 use super::vector::VECTOR_SCORE;
+use super::{Binder, MissingParameter};
 use crate::ast::Expression;
 use crate::bound::BoundExpression;
 use crate::error::{SqlError, code};
@@ -20,7 +20,14 @@ impl Binder<'_> {
     ) -> Result<BoundExpression, SqlError> {
         if user_defined {
             let message = format!("user-defined functions are not supported: 'udf.{name}'");
-            return Err(SqlError::new(code::UNSUPPORTED, span, message));
+            let error = SqlError::new(code::UNSUPPORTED, span, message);
+            // Nothing here runs it, but a query that calls one can be planned: it reads its arguments, and
+            // says nothing about where the items are.
+            self.all(arguments)?;
+            return match self.unbound {
+                MissingParameter::Defer => Ok(BoundExpression::Failure(Box::new(error))),
+                MissingParameter::Reject => Err(error),
+            };
         }
         if let Some(aggregate) = Aggregate::find(name) {
             return self.aggregate((name, aggregate), arguments, span);

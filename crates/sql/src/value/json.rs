@@ -127,6 +127,61 @@ pub fn write_json(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
+/// Why JSON text cannot represent a value, or why [`parse`] would reject the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotJson {
+    /// A number is infinite or not a number.
+    NonFinite,
+    /// A value is undefined, which JSON cannot write.
+    Undefined,
+    /// Arrays and objects are nested too deeply.
+    TooDeep,
+}
+
+impl fmt::Display for NotJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotJson::NonFinite => f.write_str("a number is beyond the range of a double"),
+            NotJson::Undefined => f.write_str("a value is undefined"),
+            NotJson::TooDeep => write!(f, "it is nested deeper than {} levels", NESTING_MAX - 1),
+        }
+    }
+}
+
+/// Checks that [`write_json`] writes all of `value`, as text that [`parse`] accepts. Values that come from
+/// [`parse`] always pass; values that were computed may not. Cost: linear in the value.
+pub fn check_json(value: &Value) -> Result<(), NotJson> {
+    check_json_within(value, NESTING_MAX - 1)
+}
+
+/// `levels` is how many arrays and objects may still be entered. The bound also ends the recursion.
+fn check_json_within(value: &Value, levels: usize) -> Result<(), NotJson> {
+    let inside = || levels.checked_sub(1).ok_or(NotJson::TooDeep);
+    match value {
+        Value::Null | Value::Bool(_) | Value::String(_) => Ok(()),
+        Value::Undefined => Err(NotJson::Undefined),
+        Value::Number(number) if number.is_finite() => Ok(()),
+        Value::Number(_) => Err(NotJson::NonFinite),
+        Value::Array(elements) => {
+            let levels = inside()?;
+            elements.iter().try_for_each(|element| check_json_within(element, levels))
+        }
+        Value::Object(members) => {
+            let levels = inside()?;
+            members.iter().try_for_each(|(_, member)| check_json_within(member, levels))
+        }
+    }
+}
+
+/// Whether `text` is JSON that [`parse`] accepts. Mostly builds no value, which makes it several times
+/// cheaper.
+pub fn is_json(text: &[u8]) -> bool {
+    let opened = text.iter().filter(|byte| matches!(byte, b'[' | b'{')).count();
+    // Ignored values are not limited in depth. With so few brackets the limit cannot be exceeded.
+    let ignored = opened < NESTING_MAX && serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok();
+    ignored || parse(text).is_ok()
+}
+
 fn is_writable(value: &Value) -> bool {
     match value {
         Value::Undefined => false,
@@ -187,6 +242,22 @@ mod tests {
         assert!(parse(deep.as_bytes()).is_err());
         let fits = "[".repeat(NESTING_MAX - 1) + &"]".repeat(NESTING_MAX - 1);
         assert!(parse(fits.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn a_value_passes_the_check_exactly_if_its_text_can_be_parsed() {
+        let nested =
+            |levels: usize| (0..levels).fold(Value::Null, |inner, _| Value::Array(Arc::new(vec![inner])));
+        for levels in [0, 1, NESTING_MAX - 2, NESTING_MAX - 1, NESTING_MAX, NESTING_MAX + 1] {
+            let value = nested(levels);
+            let text = value.to_string();
+            assert_eq!(check_json(&value).is_ok(), parse(text.as_bytes()).is_ok(), "{levels} levels");
+            assert_eq!(is_json(text.as_bytes()), parse(text.as_bytes()).is_ok(), "{levels} levels");
+        }
+        assert_eq!(check_json(&nested(NESTING_MAX + 5)), Err(NotJson::TooDeep));
+        assert_eq!(check_json(&Value::from(f64::INFINITY)), Err(NotJson::NonFinite));
+        assert_eq!(check_json(&Value::Array(Arc::new(vec![Value::Undefined]))), Err(NotJson::Undefined));
+        assert!(!is_json(br#"{"n":,"a":1}"#));
     }
 
     #[test]

@@ -15,7 +15,10 @@ use std::sync::Arc;
 
 pub use compare::{compare, compare_strings, deep_equal, total_order};
 pub use hashable::HashableValue;
-pub use json::{JsonError, NESTING_MAX, parse, parse_checking_canonical, write_json, write_json_string};
+pub use json::{
+    JsonError, NESTING_MAX, NotJson, check_json, is_json, parse, parse_checking_canonical, write_json,
+    write_json_string,
+};
 pub use number::Number;
 pub use order_key::{ORDER_KEY_STRING_MAX, OrderKeyPrecision, encode_order_key, encode_whole_order_key};
 pub use smol_str::SmolStr;

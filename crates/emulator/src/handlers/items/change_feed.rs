@@ -9,7 +9,7 @@ use protocol::status::Status;
 use super::partition_response::{PartitionResponse, check_session};
 use super::scope;
 use crate::handlers::ItemRequest;
-use crate::request::RequestHeaders;
+use crate::request::{RequestHeaders, http_date};
 use crate::response::{Reply, ServiceError};
 use engine::change_feed::{FeedMode, FeedPage, FeedPosition, FeedStart, read_changes};
 use engine::regions::RegionId;
@@ -123,8 +123,7 @@ fn start(headers: &RequestHeaders<'_>, mode: FeedMode) -> Result<FeedStart, Serv
 fn seconds(date: &str) -> Result<u64, ServiceError> {
     // The SDK for Go names the time zone UTC.
     let in_gmt = date.strip_suffix(" UTC").map(|time| format!("{time} GMT"));
-    httpdate::parse_http_date(in_gmt.as_deref().unwrap_or(date))
-        .ok()
+    http_date::parse(in_gmt.as_deref().unwrap_or(date))
         .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok())
         .map(|since| since.as_secs())
         .ok_or_else(|| {

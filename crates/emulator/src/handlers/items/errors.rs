@@ -29,7 +29,11 @@ impl From<DiskError> for ServiceError {
     fn from(error: DiskError) -> ServiceError {
         let status = match error {
             DiskError::TooLarge(_) => Status::REQUEST_ENTITY_TOO_LARGE,
-            DiskError::Full | DiskError::Failed(_) | DiskError::Broken(_) => Status::SERVICE_UNAVAILABLE,
+            // The service's status for a write whose outcome is unknown: SDKs do not repeat it by themselves.
+            DiskError::Undecided(_) => Status::REQUEST_TIMEOUT,
+            DiskError::Full | DiskError::Failed(_) | DiskError::Broken(_) | DiskError::Unsynced(_) => {
+                Status::SERVICE_UNAVAILABLE
+            }
         };
         ServiceError::backend(status, &error.to_string())
     }
@@ -84,7 +88,7 @@ pub(super) fn reject_triggers(headers: &RequestHeaders<'_>) -> Result<(), Servic
     ];
     match named.into_iter().find(|(value, _)| value.is_some_and(|value| !value.is_empty())) {
         Some((_, header)) => Err(ServiceError::bad_request(format!(
-            "Triggers are not supported by this account; send the request without the header {header}."
+            "Running triggers is not supported by this account; send the request without the header {header}."
         ))),
         None => Ok(()),
     }

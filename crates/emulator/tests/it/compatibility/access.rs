@@ -10,11 +10,11 @@ pub(super) fn probes() -> Probes {
     vec![
         ("users", supported!(users)),
         ("permissions", supported!(permissions)),
-        ("stored-procedures", refused!(stored_procedures, "stored procedures")),
+        ("stored-procedures", supported!(stored_procedures)),
         ("stored-procedure-execution", refused!(stored_procedure_execution, "stored procedures")),
-        ("triggers", refused!(triggers, "triggers")),
+        ("triggers", supported!(triggers)),
         ("trigger-headers", refused!(trigger_headers, "triggers")),
-        ("user-functions", refused!(user_functions, "user-defined functions")),
+        ("user-functions", supported!(user_functions)),
         ("script-logging", Probe::IgnoredHeader("x-ms-documentdb-script-enable-logging", "true")),
         ("script-feeds", supported!(script_feeds)),
         ("client-encryption-keys", refused!(client_encryption_keys, "client encryption keys")),
@@ -48,20 +48,25 @@ async fn permissions(fixture: &CompatibilityFixture) {
     fixture.account.delete(&format!("{path}/p"), &[]).await.expect(204);
 }
 
-async fn script(fixture: &CompatibilityFixture, feed: &str) -> LiveResponse {
+async fn script(fixture: &CompatibilityFixture, feed: &str) {
     let body = json!({"id": "s", "body": "function () {}", "triggerType": "Pre", "triggerOperation": "All"});
-    fixture.account.post(&format!("/dbs/d/colls/c/{feed}"), &[], body).await
+    let path = format!("{}/{feed}", fixture.container(json!({})).await);
+    fixture.account.post(&path, &[], body.clone()).await.expect(201);
+    fixture.account.put(&format!("{path}/s"), &[], body).await.expect(200);
+    fixture.account.delete(&format!("{path}/s"), &[]).await.expect(204);
 }
 
-async fn stored_procedures(fixture: &CompatibilityFixture) -> LiveResponse {
+async fn stored_procedures(fixture: &CompatibilityFixture) {
     script(fixture, "sprocs").await
 }
 
 async fn stored_procedure_execution(fixture: &CompatibilityFixture) -> LiveResponse {
-    fixture.account.post("/dbs/d/colls/c/sprocs/s", &[KEY], json!([])).await
+    let path = format!("{}/sprocs", fixture.container(json!({})).await);
+    fixture.account.post(&path, &[], json!({"id": "s", "body": "function () {}"})).await.expect(201);
+    fixture.account.post(&format!("{path}/s"), &[KEY], json!([])).await
 }
 
-async fn triggers(fixture: &CompatibilityFixture) -> LiveResponse {
+async fn triggers(fixture: &CompatibilityFixture) {
     script(fixture, "triggers").await
 }
 
@@ -70,7 +75,7 @@ async fn trigger_headers(fixture: &CompatibilityFixture) -> LiveResponse {
     fixture.account.post(DOCS, &[KEY, header], json!({"id": "triggered", "pk": "a"})).await
 }
 
-async fn user_functions(fixture: &CompatibilityFixture) -> LiveResponse {
+async fn user_functions(fixture: &CompatibilityFixture) {
     script(fixture, "udfs").await
 }
 

@@ -3,6 +3,7 @@
 mod damage;
 mod multi_write;
 mod restore;
+mod syncing;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -53,6 +54,15 @@ fn open_as(
 }
 
 fn open_over(path: &Path, fsync: Fsync, topology: Topology) -> Result<Account, OpenError> {
+    open_settings(DataDir { fsync, ..DataDir::new(path) }, topology)
+}
+
+fn open_data_dir(data: DataDir) -> Result<Account, OpenError> {
+    let regions = vec![Region::new("West US", 0)];
+    open_settings(data, Topology::new(regions, false, ConsistencyLevel::Session, Lag::NONE).unwrap())
+}
+
+fn open_settings(data: DataDir, topology: Topology) -> Result<Account, OpenError> {
     let settings = AccountSettings {
         key: AccountKey::from_base64(EMULATOR_KEY).unwrap(),
         topology,
@@ -61,7 +71,7 @@ fn open_over(path: &Path, fsync: Fsync, topology: Topology) -> Result<Account, O
         request_units: RequestUnitMode::Off,
         seed: 77,
     };
-    let account = Account::open(settings, &DataDir { path: path.to_owned(), fsync })?;
+    let account = Account::open(settings, &data)?;
     account.catalog.make_indexes();
     Ok(account)
 }
@@ -315,52 +325,6 @@ fn a_trimmed_log_is_read_back() {
 }
 
 #[test]
-fn always_waits_for_the_disk_and_one_sync_serves_many() {
-    let directory = tempfile::tempdir().unwrap();
-    let account = open_with(directory.path(), Fsync::Always).unwrap();
-    let container = with_container(&account);
-    let disk = Arc::clone(account.disk.as_ref().unwrap());
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let tickets: Vec<_> = (0..20)
-        .map(|id| {
-            upsert(&container, id, 10, 100).unwrap();
-            disk.pending_sync().expect("always has something to wait for")
-        })
-        .collect();
-    runtime.block_on(async {
-        for ticket in tickets {
-            disk.wait_durable(ticket).await.unwrap();
-        }
-        // A sync mark has been written since, which is not synced itself; no response may wait for it.
-        tokio::time::timeout(Duration::from_secs(10), disk.wait_durable(disk.pending_sync().unwrap()))
-            .await
-            .unwrap()
-            .unwrap();
-    });
-    assert!(disk.journal.progress.borrow().synced >= 20);
-    disk.close();
-    assert_eq!(
-        open_with(directory.path(), Fsync::Interval).unwrap().disk.as_ref().unwrap().pending_sync(),
-        None
-    );
-}
-
-#[test]
-fn a_write_that_cannot_be_persisted_is_not_made() {
-    let directory = tempfile::tempdir().unwrap();
-    let account = open(directory.path()).unwrap();
-    let container = with_container(&account);
-    upsert(&container, 1, 10, 100).unwrap();
-    let before = everything(&account);
-    account.disk.as_ref().unwrap().journal.fail("test".to_owned());
-    let io = upsert(&container, 2, 10, 100).unwrap_err();
-    assert!(io.to_string().contains("not stored"), "{io}");
-    assert!(matches!(account.catalog.create_database("x", None, NOW), Err(CatalogError::NotPersisted(_))));
-    assert!(container.store.split(0, None, Duration::ZERO).is_err());
-    assert_eq!(everything(&account), before);
-}
-
-#[test]
 fn write_region_lags_and_pauses_survive_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let open = || open_in(directory.path(), Fsync::Never, &["West US", "East US"], false);
@@ -454,7 +418,9 @@ fn ranges_on_disk(account: &Account, path: &Path) -> std::collections::BTreeSet<
     account.disk.as_ref().unwrap().close_and_wait();
     let directory = Directory::open(path).unwrap();
     let trees = trees::Trees::open(directory.trees()).unwrap();
-    let mut replay = replay::replay(&directory.journal(), load::checkpointed(&trees).unwrap()).unwrap();
+    let scanned = replay::scan(&directory.journal()).unwrap();
+    let expected = directory.expected_journal(false).unwrap();
+    let mut replay = scanned.replay(load::checkpointed(&trees).unwrap(), &expected, false).unwrap();
     let source = load::Source::new(&trees, std::mem::take(&mut replay.changes));
     let mut ranges = std::collections::BTreeSet::new();
     source

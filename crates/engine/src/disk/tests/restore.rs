@@ -1,6 +1,6 @@
 //! Restoring a snapshot of an account with a data directory: all of it is there afterwards, or nothing.
 
-use super::damage::{copy_killed, files};
+use super::damage::{copy_killed, files, record_starts};
 use super::*;
 
 fn container_of(account: &Account, name: &str) -> Arc<ContainerEntry> {
@@ -165,19 +165,20 @@ fn a_torn_restore_did_not_happen() {
     upsert(&container, 9, 20, 200).unwrap();
     account.catalog.create_container(new_container(&account, "d", &named("new")), NOW).unwrap();
     let changed = items(&account);
-    let length = |path: &Path| files(path).values().map(Vec::len).sum::<usize>();
-    let before = length(directory.path());
     account.restore_snapshot("s").unwrap();
-    let after = length(directory.path());
     let killed = tempfile::tempdir().unwrap();
-    for cut in [1, 7, (after - before) / 2, after - before - 1, after - before] {
+    // The record is the last one in the newest file.
+    let (name, bytes) = files(directory.path()).pop_last().unwrap();
+    let starts = record_starts(&name, &bytes);
+    let (before, after) = (starts[starts.len() - 2], starts[starts.len() - 1]);
+    for torn_at in [after - 20, after - 40, (after + before) / 2, before + 1, before] {
         copy_killed(directory.path(), killed.path());
-        // The record is the last thing in the newest file.
-        let (name, bytes) = files(killed.path()).pop_last().unwrap();
-        fs::write(&name, &bytes[..bytes.len() - cut]).unwrap();
+        let mut torn = bytes.clone();
+        torn[torn_at..].fill(0);
+        fs::write(killed.path().join("journal").join(name.file_name().unwrap()), torn).unwrap();
         let account = open(killed.path()).unwrap();
-        assert_eq!(items(&account), changed, "cut {cut} bytes before the end");
-        assert_eq!(account.disk.as_ref().unwrap().health().truncated_tail.is_some(), cut < after - before);
+        assert_eq!(items(&account), changed, "torn at {torn_at}");
+        assert_eq!(account.disk.as_ref().unwrap().health().truncated_tail.is_some(), torn_at > before);
     }
     copy_killed(directory.path(), killed.path());
     assert_eq!(items(&open(killed.path()).unwrap()), saved);

@@ -72,6 +72,8 @@ pub(in crate::store) struct ContainerContext {
     pub(in crate::store) bytes_max: u64,
     /// The data directory, if the account has one.
     pub(in crate::store) disk: Option<Arc<Disk>>,
+    /// The newest journal record with a commit of the container.
+    pub(in crate::store) newest_record: Arc<AtomicU64>,
 }
 
 /// The ids that a partition's items and session tokens carry.
@@ -178,6 +180,7 @@ impl Partition {
             identity: &identity,
             ordinals: &context.ordinals,
             disk: None,
+            newest_record: &context.newest_record,
             uptime: Duration::ZERO,
         };
         let replicas = MultiWriteReplicas::restored(&replication, contents, stored);
@@ -314,8 +317,10 @@ impl Partition {
         work: impl FnOnce(&ReplicationContext<'_>) -> T,
     ) -> T {
         let topology = self.context.regions.current();
-        let Partition { identity, context: ContainerContext { ordinals, disk, .. }, .. } = self;
-        work(&ReplicationContext { topology: &topology, identity, ordinals, disk: disk.as_deref(), uptime })
+        let Partition { identity, context, .. } = self;
+        let ContainerContext { ordinals, disk, newest_record, .. } = context;
+        let (topology, disk) = (&*topology, disk.as_deref());
+        work(&ReplicationContext { topology, identity, ordinals, disk, newest_record, uptime })
     }
 }
 

@@ -24,6 +24,8 @@ pub(in crate::store) struct ReplicationContext<'a> {
     pub(in crate::store) ordinals: &'a AtomicU64,
     /// The data directory, if the account has one.
     pub(in crate::store) disk: Option<&'a Disk>,
+    /// The newest journal record with a commit of the container.
+    pub(in crate::store) newest_record: &'a AtomicU64,
     pub(in crate::store) uptime: Duration,
 }
 
@@ -56,7 +58,7 @@ impl ReplicationContext<'_> {
         let Some(disk) = self.disk else { return Ok(()) };
         let mut batch = Batch::new(0);
         write(&mut batch);
-        disk.append(batch)
+        disk.append_noting(batch, self.newest_record)
     }
 
     /// The disk key of something stored about the partition's replicas.

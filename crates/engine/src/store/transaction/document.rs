@@ -9,7 +9,7 @@ use std::sync::Arc;
 use protocol::partition::{EffectivePartitionKey, PartitionKeyComponent, effective_key};
 use smol_str::SmolStr;
 use sql::Value;
-use sql::value::{write_json, write_json_string};
+use sql::value::{NotJson, check_json, write_json, write_json_string};
 use thiserror::Error;
 
 use crate::items::{Item, is_system_member};
@@ -54,6 +54,9 @@ pub enum DocumentError {
     /// The body is JSON, but not an object.
     #[error("The input content is invalid because it is not a JSON object")]
     NotAnObject,
+    /// The document is a computed value that JSON cannot represent, or too deeply nested.
+    #[error("The request payload is invalid. The document cannot be stored as JSON: {0}")]
+    NotJson(NotJson),
     /// The document has no `id`.
     #[error("The input content is invalid because the required properties - 'id; ' - are missing")]
     MissingId,
@@ -62,8 +65,8 @@ pub enum DocumentError {
         "The input name is invalid. Ensure to provide a unique non-empty string less than '1024' characters."
     )]
     InvalidId,
-    /// The `id` contains a slash or a backslash.
-    #[error("The input name '{0}' is invalid because it contains '/' or '\\'; choose an id without them")]
+    /// The `id` contains a backslash.
+    #[error("The input name '{0}' is invalid because it contains '\\'; choose an id without it")]
     ForbiddenId(String),
     /// The document has more bytes than an item may have.
     #[error("Request size is too large; an item may have {ITEM_BYTES_MAX} bytes, this one has {0}")]
@@ -86,12 +89,18 @@ impl Document {
         Document::prepare(&value, schema, now, Source { text: body, compact })
     }
 
-    /// Checks `value` and prepares it to be written at `now`.
+    /// Checks `value`, which was computed, and prepares it to be written at `now`.
+    ///
+    /// This check is what keeps everything but JSON out of the store. Every version of an item is made from a
+    /// `Document`, or is a copy of a version that was. A document that came as text has passed the parser, and
+    /// what is stored is that text or what the writer makes of the parsed value: both are JSON. A computed
+    /// value is the only other source, and it passes here.
     pub(crate) fn from_value(
         value: &Value,
         schema: &Arc<ContainerSchema>,
         now: u64,
     ) -> Result<Document, DocumentError> {
+        check_json(value).map_err(DocumentError::NotJson)?;
         Document::prepare(value, schema, now, Source { text: &[], compact: false })
     }
 
@@ -225,7 +234,7 @@ pub(crate) fn check_id(id: &str) -> Result<(), DocumentError> {
     if id.is_empty() || id.len() > ID_BYTES_MAX {
         return Err(DocumentError::InvalidId);
     }
-    if id.contains(['/', '\\']) {
+    if id.contains('\\') {
         return Err(DocumentError::ForbiddenId(id.to_owned()));
     }
     Ok(())

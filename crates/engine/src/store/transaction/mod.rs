@@ -362,7 +362,7 @@ impl<'a> Transaction<'a> {
     fn new_version(&self, document: &Document, ordinal: Ordinal) -> Arc<Item> {
         let operation = self.changes.len() as u32 | u32::from(self.region.0) << REGION_SHIFT;
         let etag = EntityTag::new(self.identity.id, self.lsn, operation, self.now);
-        Arc::new(Item::new(ItemParts {
+        let item = Item::new(ItemParts {
             ordinal,
             id: document.id.clone(),
             epk: document.epk.clone(),
@@ -374,7 +374,10 @@ impl<'a> Transaction<'a> {
             container_link: &self.identity.container_link,
             rid: &self.identity.item_rid(ordinal),
             etag: &etag,
-        }))
+        });
+        // `Document` guarantees it. Tests look at every version that is about to be committed.
+        debug_assert!(sql::value::is_json(item.body_bytes()), "only JSON is stored");
+        Arc::new(item)
     }
 
     fn push_index_change(&mut self, term: Term<'_>, ordinal: Ordinal, added: bool) {

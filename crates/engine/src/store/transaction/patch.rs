@@ -87,7 +87,11 @@ fn increment(document: &mut Value, path: &JsonPointer, by: &Value) -> Result<(),
     match find(document, path.segments()) {
         None => put(document, path, Value::Number(by), Put::Overwrite),
         Some(Value::Number(number)) => {
-            *number = sum(*number, by);
+            let sum = sum(*number, by);
+            if !sum.is_finite() {
+                return Err(format!("incrementing '{path}' by {by} exceeds the largest number"));
+            }
+            *number = sum;
             Ok(())
         }
         Some(_) => Err(format!("the patch path '{}' holds no number to increment", path)),
@@ -174,6 +178,10 @@ mod tests {
         let large = r#"{"n":9007199254740993}"#;
         check(large, r#""op":"incr","path":"/n","value":1"#, Ok(r#"{"n":9007199254740994}"#));
         check(r#"{"n":"x"}"#, r#""op":"incr","path":"/n","value":1"#, Err("no number"));
+        for (number, by) in [("1.7e308", "1.7e308"), ("-1.7e308", "-1.7e308")] {
+            let operation = format!(r#""op":"incr","path":"/n","value":{by}"#);
+            check(&format!(r#"{{"n":{number}}}"#), &operation, Err("exceeds the largest number"));
+        }
     }
 
     #[test]
