@@ -15,6 +15,8 @@ use engine::regions::Lag;
 use server::{AuthoritySource, Bind, Limits};
 
 use crate::error::StartError;
+use crate::host_names::HostNames;
+use crate::region_selection::RegionSelection;
 use crate::request_log::REQUEST_LOG_CAPACITY_DEFAULT;
 
 /// The account key that every official emulator and test suite uses.
@@ -29,7 +31,7 @@ pub const PARTITION_BYTES_MAX: u64 = 50 * 1024 * 1024 * 1024;
 pub struct EmulatorConfig {
     /// Which addresses to listen on.
     pub bind: Bind,
-    /// Port of the first region; the other regions use the next ones. 0 means any port for each.
+    /// Port of the account; if it has several regions, they use the next ones. 0 means any port for each.
     pub port: u16,
     /// The control port; 0 means any.
     pub control_port: u16,
@@ -41,8 +43,12 @@ pub struct EmulatorConfig {
     pub partition_bytes_max: u64,
     /// Whether request units are counted, and whether requests are throttled.
     pub request_units: RequestUnitMode,
-    /// Names of the regions, as clients see them; the first one is the write region.
-    pub regions: Vec<String>,
+    /// The regions; the first one is the write region.
+    pub regions: RegionSelection,
+    /// The host that clients are told to find the account at; the one that they used if absent.
+    pub advertise: Option<String>,
+    /// The domain below which the account and each region have a host name of their own, if there is one.
+    pub domain: Option<String>,
     /// Whether every region accepts writes.
     pub multi_write: bool,
     /// Whether the writes of a single partition may move to another region.
@@ -73,7 +79,9 @@ impl Default for EmulatorConfig {
             partitions: None,
             partition_bytes_max: PARTITION_BYTES_MAX,
             request_units: RequestUnitMode::default(),
-            regions: vec!["West US".to_owned()],
+            regions: RegionSelection::default(),
+            advertise: None,
+            domain: None,
             multi_write: false,
             partition_failover: false,
             consistency: ConsistencyLevel::Session,
@@ -88,6 +96,16 @@ impl Default for EmulatorConfig {
 }
 
 impl EmulatorConfig {
+    /// The host names of the account of this name.
+    pub(crate) fn host_names(&self, account: &str) -> HostNames {
+        let names = HostNames::as_requested(self.bind);
+        match (&self.domain, &self.advertise) {
+            (Some(domain), _) => names.with_domain(account, domain),
+            (None, Some(host)) => names.with_host(host),
+            (None, None) => names,
+        }
+    }
+
     /// Parses the key that clients sign with.
     pub(crate) fn account_key(&self) -> Result<AccountKey, StartError> {
         self.key

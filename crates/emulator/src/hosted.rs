@@ -6,16 +6,20 @@ use clock::Clock;
 use engine::account::Account;
 
 use crate::faults::{AccountFaults, Faults, PortControl};
+use crate::host_names::HostNames;
 use crate::request_log::RequestLog;
+use server::Bind;
 
-/// An account, the faults that are injected into its requests, and the log of those requests. Clones
-/// share all three.
+/// An account, the faults that are injected into its requests, the log of those requests, and its
+/// host names. Clones share them.
 #[derive(Clone, Debug)]
 pub struct HostedAccount {
     /// The engine's account: regions, databases, containers, items.
     pub account: Arc<Account>,
     pub(crate) account_faults: Arc<AccountFaults>,
     pub(crate) request_log: Arc<RequestLog>,
+    /// What clients are told to connect to.
+    pub(crate) host_names: Arc<HostNames>,
 }
 
 impl HostedAccount {
@@ -23,12 +27,19 @@ impl HostedAccount {
     pub fn new(account: Account, seed: u64) -> HostedAccount {
         let account = Arc::new(account);
         let account_faults = Arc::new(AccountFaults::new(Arc::clone(&account.regions), seed));
-        HostedAccount { account, account_faults, request_log: Arc::default() }
+        let host_names = Arc::new(HostNames::as_requested(Bind::Loopback));
+        HostedAccount { account, account_faults, request_log: Arc::default(), host_names }
+    }
+
+    /// The account with other host names.
+    #[must_use]
+    pub fn with_host_names(self, host_names: HostNames) -> HostedAccount {
+        HostedAccount { host_names: Arc::new(host_names), ..self }
     }
 
     /// The faults of this account when it is used without sockets. Rules about ports have no effect.
     pub fn faults_without_ports(&self, clock: &Clock) -> Faults {
-        let ports = PortControl::new(Arc::clone(&self.account_faults), clock.clone(), Vec::new());
+        let ports = PortControl::new(Arc::clone(&self.account_faults), clock.clone());
         self.faults(Arc::new(ports), clock.clone())
     }
 

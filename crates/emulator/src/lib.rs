@@ -17,6 +17,9 @@
 // Starting an emulator.
 pub mod config;
 mod error;
+mod host_names;
+mod region_selection;
+mod region_servers;
 mod running;
 
 // From HTTP requests to operations and back, and what each operation does.
@@ -41,8 +44,10 @@ pub use engine::charge::{PartitionUsage, RequestUnitMode};
 pub use engine::disk::{DataDir, Fsync, OpenError};
 pub use engine::regions;
 pub use error::{ListenerKind, StartError};
+pub use host_names::{HostNames, parse_host_name};
 pub use hosted::HostedAccount;
 pub use protocol::account::ConsistencyLevel;
+pub use region_selection::RegionSelection;
 pub use request_log::{REQUEST_LOG_CAPACITY_DEFAULT, REQUEST_LOG_CAPACITY_MAX};
 pub use running::{Emulator, RegionEndpoint, RunningEmulator};
 pub use server;

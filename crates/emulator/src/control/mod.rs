@@ -30,6 +30,8 @@ use bytes::Bytes;
 use http::{Method, Request, Response};
 
 use crate::faults::Faults;
+use crate::host_names::HostNames;
+use crate::region_servers::RegionServers;
 use crate::request_log::RequestLog;
 use ::clock::Clock;
 use engine::account::Account;
@@ -67,8 +69,10 @@ pub(crate) struct Control {
     pub(crate) request_log: Arc<RequestLog>,
     /// The clock of the account.
     pub(crate) clock: Clock,
-    /// The host name that clients on this machine use.
-    pub(crate) host: String,
+    /// What clients are told to connect to.
+    pub(crate) host_names: Arc<HostNames>,
+    /// The servers of the account and its regions.
+    pub(crate) servers: Arc<RegionServers>,
     /// The faults that are injected into the account.
     pub(crate) faults: Faults,
     /// The splits and merges of partitions.
@@ -83,6 +87,11 @@ impl Handler for Control {
 }
 
 impl Control {
+    /// The account's own endpoint over plain HTTP.
+    fn account_endpoint(&self) -> String {
+        self.host_names.account_url("http", self.servers.account_port())
+    }
+
     async fn respond(&self, request: Request<Bytes>) -> Response<Bytes> {
         let (parts, body) = request.into_parts();
         let found = routes::find(&parts.method, parts.uri.path());

@@ -26,6 +26,8 @@ pub(super) const ROUTES: &[Route] = &[Route {
 #[serde(rename_all = "camelCase")]
 struct TopologyView {
     account: String,
+    /// The account's own endpoint, which belongs to no region if there are several.
+    endpoint: String,
     consistency: &'static str,
     multi_write: bool,
     regions: Vec<RegionView>,
@@ -97,6 +99,7 @@ fn show(control: &Control, request: &ControlRequest) -> ControlResult {
         });
     super::json(&TopologyView {
         account: control.account.name.clone(),
+        endpoint: control.account_endpoint(),
         consistency: topology.consistency.name(),
         multi_write: topology.is_multi_write(),
         databases: databases.collect(),
@@ -141,7 +144,7 @@ pub(super) fn regions(control: &Control) -> Vec<RegionView> {
         let others = topology.regions().filter(|(other, _)| other != id);
         RegionView {
             name: region.name.clone(),
-            endpoint: format!("http://{}:{}/", control.host, region.port),
+            endpoint: control.host_names.region_url("http", &region.name, region.port),
             writes: topology.takes_item_writes(*id),
             paused: region.paused_at.is_some(),
             removed: !topology.is_listed(*id),

@@ -99,15 +99,16 @@ impl AccountFaults {
         self.rules.has_request_rules()
     }
 
-    /// Decides what happens to a request to a region. `request` says everything but the region.
+    /// Decides what happens to a request to a region, or to no region in particular. `request` says everything
+    /// but the region.
     pub(crate) fn decide(
         &self,
         request: RequestAttributes<'_>,
-        region: RegionId,
+        region: Option<RegionId>,
         now: Duration,
     ) -> FaultDecision {
         let topology = self.regions.current();
-        let found = topology.regions().find(|(id, _)| *id == region);
+        let found = topology.regions().find(|(id, _)| Some(*id) == region);
         let region = found.map(|(_, region)| region.name.as_str());
         self.rules.decide(&RequestAttributes { region, ..request }, now)
     }
@@ -177,7 +178,10 @@ mod tests {
         let faults = account_faults();
         faults.add(FaultRule::status(503, 0).in_region("eastus"), Duration::ZERO).unwrap();
         let is_hit = |region| {
-            faults.decide(RequestAttributes::default(), RegionId(region), Duration::ZERO).effect.is_some()
+            faults
+                .decide(RequestAttributes::default(), Some(RegionId(region)), Duration::ZERO)
+                .effect
+                .is_some()
         };
         assert_eq!([0, 1, 2, 9].map(is_hit), [false, true, false, false], "there is no region 9");
     }

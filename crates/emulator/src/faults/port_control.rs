@@ -25,8 +25,15 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct PortControl {
     rules: Arc<AccountFaults>,
     clock: Clock,
-    ports: Vec<(RegionId, ServerPort)>,
-    statuses: Mutex<Vec<PortStatus>>,
+    ports: Mutex<Vec<ControlledPort>>,
+}
+
+/// The port of one region, and its state.
+#[derive(Debug)]
+struct ControlledPort {
+    region: RegionId,
+    port: ServerPort,
+    status: PortStatus,
 }
 
 /// One region's port: its state, and why that is not the state the rules demand.
@@ -50,32 +57,50 @@ pub struct PortUnavailable {
 }
 
 impl PortControl {
-    /// Controls `ports`, which are in the order of the regions.
-    pub(crate) fn new(rules: Arc<AccountFaults>, clock: Clock, ports: Vec<ServerPort>) -> PortControl {
-        let ports: Vec<_> = (0..).map(RegionId).zip(ports).collect();
-        let statuses = Mutex::new(ports.iter().map(|_| PortStatus::default()).collect());
-        PortControl { rules, clock, ports, statuses }
+    /// Controls no ports yet.
+    pub(crate) fn new(rules: Arc<AccountFaults>, clock: Clock) -> PortControl {
+        PortControl { rules, clock, ports: Mutex::default() }
+    }
+
+    /// Controls the port of a region from now on. It is open, and brought into the state that the rules demand.
+    pub(crate) fn add(&self, region: RegionId, port: ServerPort) {
+        self.ports().push(ControlledPort { region, port, status: PortStatus::default() });
+        // A port that was just opened can be closed and silenced; an older error is reported by its own call.
+        let _ = self.apply_rules();
+    }
+
+    /// Controls the port of a region no longer, and opens it if it is not.
+    pub(crate) fn release(&self, region: RegionId) {
+        let mut ports = self.ports();
+        if let Some(at) = ports.iter().position(|controlled| controlled.region == region) {
+            let ControlledPort { port, status, .. } = ports.remove(at);
+            if let Err(error) = change_port(&port, status.current, PortState::Open) {
+                tracing::error!(%error, port = port.port(), "the account's port cannot be opened again");
+            }
+        }
     }
 
     /// Brings every port into the state that the rules demand now. Returns the first error.
     pub(crate) fn apply_rules(&self) -> Result<(), PortUnavailable> {
         let now = self.clock.uptime();
-        let mut statuses = self.statuses();
-        for ((region, port), status) in self.ports.iter().zip(statuses.iter_mut()) {
+        let mut ports = self.ports();
+        for ControlledPort { region, port, status } in ports.iter_mut() {
             let (wanted, _) = self.rules.port_state(*region, now);
             match change_port(port, status.current, wanted) {
                 Ok(()) => *status = PortStatus { current: wanted, error: None },
                 Err(error) => status.error = Some(self.unavailable(*region, port.port(), &error)),
             }
         }
-        statuses.iter().find_map(|status| status.error.clone()).map_or(Ok(()), Err)
+        ports.iter().find_map(|controlled| controlled.status.error.clone()).map_or(Ok(()), Err)
     }
 
     /// The state of a region's port, and why it is not the one that the rules demand.
     pub(crate) fn state(&self, region: RegionId) -> (PortState, Option<PortUnavailable>) {
-        self.statuses()
-            .get(region.index())
-            .map_or_else(Default::default, |status| (status.current, status.error.clone()))
+        let ports = self.ports();
+        let controlled = ports.iter().find(|controlled| controlled.region == region);
+        controlled.map_or_else(Default::default, |ControlledPort { status, .. }| {
+            (status.current, status.error.clone())
+        })
     }
 
     /// Applies rules when they begin and end, for as long as the account runs.
@@ -105,7 +130,9 @@ impl PortControl {
             return NextCheck::Retry;
         }
         let now = self.clock.uptime();
-        let next = self.ports.iter().filter_map(|(region, _)| self.rules.port_state(*region, now).1).min();
+        let ports = self.ports();
+        let next =
+            ports.iter().filter_map(|controlled| self.rules.port_state(controlled.region, now).1).min();
         next.map_or(NextCheck::OnChange, NextCheck::After)
     }
 
@@ -114,8 +141,8 @@ impl PortControl {
         PortUnavailable { region, port, reason: error.to_string() }
     }
 
-    fn statuses(&self) -> MutexGuard<'_, Vec<PortStatus>> {
-        self.statuses.lock()
+    fn ports(&self) -> MutexGuard<'_, Vec<ControlledPort>> {
+        self.ports.lock()
     }
 }
 

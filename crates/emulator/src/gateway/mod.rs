@@ -1,9 +1,10 @@
-//! The gateway of one region: turns HTTP requests into operations and their replies into responses.
+//! The gateway of one region, or of the account's own endpoint: turns HTTP requests into operations and their replies into responses.
 //!
 //! Steps: injected faults → authorize → route → handle → reply → response. Input: a request whose body has
 //! been read. Output: a response, also for an error. The `server` crate owns the sockets; `handlers` decides
 //! what an operation does.
 
+mod destination;
 mod in_flight;
 mod injected_faults;
 mod request_description;
@@ -23,14 +24,17 @@ use clock::Clock;
 use engine::account::Account;
 use engine::disk::SyncSequence;
 use engine::regions::{RegionId, Topology};
+use faults::PortState;
 use server::{Handler, HandlerResponse};
 
 use crate::faults::AccountFaults;
 use crate::handlers;
+use crate::host_names::HostNames;
 use crate::hosted::HostedAccount;
 use crate::request::{self, Call, Operation, RequestHeaders, WriteTarget, activity_id};
 use crate::request_log::{ActivityText, RequestArrival, RequestLog, ResponseSummary};
 use crate::response::{CommonHeaders, Reply, ServiceError};
+use destination::{Destination, Endpoint};
 use in_flight::{InFlightRequest, PanicRecorder};
 
 /// The operation label of a request that failed before it was routed.
@@ -57,13 +61,14 @@ impl GatewayResponse {
     }
 }
 
-/// Handles every request to one region of an account.
+/// Handles every request to one region of an account, or to the account's own endpoint.
 #[derive(Debug)]
 pub struct Gateway {
     account: Arc<Account>,
     account_faults: Arc<AccountFaults>,
     request_log: Arc<RequestLog>,
-    region: RegionId,
+    host_names: Arc<HostNames>,
+    endpoint: Endpoint,
     clock: Clock,
     common_headers: CommonHeaders,
 }
@@ -71,9 +76,24 @@ pub struct Gateway {
 impl Gateway {
     /// Makes the gateway of one region of an account.
     pub fn new(hosted: &HostedAccount, region: RegionId, clock: Clock) -> Gateway {
+        Gateway::at(hosted, Endpoint::Region(region), clock)
+    }
+
+    /// Makes the gateway of the account's own endpoint, which leads to the write region.
+    pub fn for_account(hosted: &HostedAccount, clock: Clock) -> Gateway {
+        Gateway::at(hosted, Endpoint::Account, clock)
+    }
+
+    fn at(hosted: &HostedAccount, endpoint: Endpoint, clock: Clock) -> Gateway {
         let common_headers = CommonHeaders::new(clock.now().to_system_time());
-        let HostedAccount { account, account_faults, request_log } = hosted.clone();
-        Gateway { account, account_faults, request_log, region, clock, common_headers }
+        let HostedAccount { account, account_faults, request_log, host_names } = hosted.clone();
+        Gateway { account, account_faults, request_log, host_names, endpoint, clock, common_headers }
+    }
+
+    /// The region that serves a request which arrived at `uptime`.
+    fn destination(&self, parts: &Parts, uptime: Duration) -> Destination {
+        let topology = self.account.regions.current();
+        Destination::of(self.endpoint, parts, &topology, &self.account_faults, uptime)
     }
 
     /// Responds without waiting for anything, so this is a plain function: a chain of futures would store
@@ -84,11 +104,11 @@ impl Gateway {
         parts: &Parts,
         headers: &RequestHeaders<'_>,
         body: Bytes,
-        uptime: Duration,
+        (region, uptime): (RegionId, Duration),
         operation: &mut &'static str,
     ) -> GatewayResponse {
         let activity = activity_id(headers.activity_id);
-        let reply = match self.handle_operation(parts, headers, body, uptime, operation) {
+        let reply = match self.handle_operation(parts, headers, body, (region, uptime), operation) {
             Ok(reply) => reply,
             Err(error) => {
                 let activity_text = String::from_utf8_lossy(activity.as_bytes());
@@ -127,11 +147,11 @@ impl Gateway {
         &self,
         parts: &Parts,
         body: Bytes,
-        uptime: Duration,
+        (region, uptime): (RegionId, Duration),
         in_flight: &mut InFlightRequest,
     ) -> GatewayResponse {
         let headers = RequestHeaders::scan(&parts.headers);
-        let response = self.respond(parts, &headers, body, uptime, in_flight.operation());
+        let response = self.respond(parts, &headers, body, (region, uptime), in_flight.operation());
         if !response.must_wait() {
             return response;
         }
@@ -176,7 +196,7 @@ impl Gateway {
         parts: &Parts,
         headers: &RequestHeaders<'_>,
         body: Bytes,
-        uptime: Duration,
+        (region, uptime): (RegionId, Duration),
         label: &mut &'static str,
     ) -> Result<Reply, ServiceError> {
         let account = &self.account;
@@ -191,12 +211,14 @@ impl Gateway {
             Operation::ReadAccount => topology.consistency,
             _ => request::consistency::level(headers, topology.consistency)?,
         };
-        self.check_region(&topology, &operation, headers)?;
+        check_region(region, &topology, &operation, headers)?;
         let multi_write = topology.is_multi_write();
-        let read_context = topology.read_context(self.region, level, uptime);
+        let read_context = topology.read_context(region, level, uptime);
         drop(topology);
         let now = times.account;
-        let call = Call { account, read_context, level, principal, parts, headers, body, now, uptime };
+        let host_names = &self.host_names;
+        let call =
+            Call { account, host_names, read_context, level, principal, parts, headers, body, now, uptime };
         let writes = operation.write_target().is_some();
         let mut reply = handlers::handle(call, operation)?;
         if let Some(disk) = &account.disk {
@@ -209,56 +231,55 @@ impl Gateway {
         }
         Ok(reply)
     }
+}
 
-    /// Rejects what this region may not do: 403/3 sends a client to the write region.
-    fn check_region(
-        &self,
-        topology: &Topology,
-        operation: &Operation<'_>,
-        headers: &RequestHeaders<'_>,
-    ) -> Result<(), ServiceError> {
-        let allowed = match operation.write_target() {
-            // With per-partition failover, the partition knows its write region.
-            Some(WriteTarget::Items) => {
-                topology.takes_item_writes(self.region) || topology.has_partition_failover()
-            }
-            Some(WriteTarget::Resources) => topology.hub() == self.region,
-            None => true,
-        };
-        let hub_only =
-            RequestHeaders::flag(headers.hub_region_processing_only, name::HUB_REGION_PROCESSING_ONLY)?;
-        if allowed && (!hub_only || topology.hub() == self.region) {
-            return Ok(());
-        }
-        let (own, hub) = (&topology.region(self.region).name, &topology.region(topology.hub()).name);
-        let message =
-            format!("The requested operation cannot be performed in the region '{own}': '{hub}' writes.");
-        Err(ServiceError::backend(Status::FORBIDDEN, &message).with_sub_status(SubStatus::WRITE_FORBIDDEN))
+/// Rejects what a region may not do: 403/3 sends a client to the write region.
+fn check_region(
+    region: RegionId,
+    topology: &Topology,
+    operation: &Operation<'_>,
+    headers: &RequestHeaders<'_>,
+) -> Result<(), ServiceError> {
+    let allowed = match operation.write_target() {
+        // With per-partition failover, the partition knows its write region.
+        Some(WriteTarget::Items) => topology.takes_item_writes(region) || topology.has_partition_failover(),
+        Some(WriteTarget::Resources) => topology.hub() == region,
+        None => true,
+    };
+    let hub_only =
+        RequestHeaders::flag(headers.hub_region_processing_only, name::HUB_REGION_PROCESSING_ONLY)?;
+    if allowed && (!hub_only || topology.hub() == region) {
+        return Ok(());
     }
+    let (own, hub) = (&topology.region(region).name, &topology.region(topology.hub()).name);
+    let message =
+        format!("The requested operation cannot be performed in the region '{own}': '{hub}' writes.");
+    Err(ServiceError::backend(Status::FORBIDDEN, &message).with_sub_status(SubStatus::WRITE_FORBIDDEN))
 }
 
 impl Handler for Gateway {
     fn handle(self: &Arc<Self>, request: Request<Bytes>) -> HandlerResponse {
         let uptime = self.clock.uptime();
         let (parts, body) = request.into_parts();
-        if self.account_faults.has_request_rules() {
-            let mut in_flight = InFlightRequest::new(
-                self,
-                RequestArrival::from_parts(&parts, parts.headers.get(USER_AGENT), uptime),
-            );
+        let destination = self.destination(&parts, uptime);
+        let region = destination.region;
+        if self.account_faults.has_request_rules() || destination.port != PortState::Open {
+            let arrival = RequestArrival::from_parts(&parts, parts.headers.get(USER_AGENT), uptime);
+            let mut in_flight = InFlightRequest::new(self, region, arrival);
             let gateway = Arc::clone(self);
             return HandlerResponse::Pending(Box::pin(async move {
-                let response = gateway.respond_with_faults(parts, body, uptime, &mut in_flight).await;
+                let response =
+                    gateway.respond_with_faults(parts, body, (destination, uptime), &mut in_flight).await;
                 in_flight.complete(response)
             }));
         }
         let headers = RequestHeaders::scan(&parts.headers);
-        let mut panic_recorder = PanicRecorder::new(self, &parts, uptime);
-        let response = self.respond(&parts, &headers, body, uptime, &mut panic_recorder.operation);
+        let mut panic_recorder = PanicRecorder::new(self, region, &parts, uptime);
+        let response = self.respond(&parts, &headers, body, (region, uptime), &mut panic_recorder.operation);
         drop(panic_recorder);
         let arrival = RequestArrival::from_parts(&parts, headers.user_agent, uptime);
         if response.must_wait() {
-            let mut in_flight = InFlightRequest::new(self, arrival);
+            let mut in_flight = InFlightRequest::new(self, region, arrival);
             in_flight.set_summary(&response.summary);
             let gateway = Arc::clone(self);
             return HandlerResponse::Pending(Box::pin(async move {
@@ -266,7 +287,7 @@ impl Handler for Gateway {
                 in_flight.complete(response)
             }));
         }
-        self.request_log.record(self.region, arrival, response.summary, response.ready_at);
+        self.request_log.record(region, arrival, response.summary, response.ready_at);
         HandlerResponse::Ready(response.response)
     }
 }

@@ -13,6 +13,7 @@ mod route;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::host_names::HostNames;
 use bytes::Bytes;
 use clock::Ticks;
 use engine::account::Account;
@@ -36,6 +37,8 @@ pub(crate) use route::route;
 pub(crate) struct Call<'a> {
     /// The account that the request was sent to.
     pub(crate) account: &'a Arc<Account>,
+    /// What clients are told to connect to.
+    pub(crate) host_names: &'a HostNames,
     /// The region and staleness that reads of this request have.
     pub(crate) read_context: ReadContext,
     /// The consistency level of the request, or else of the account.

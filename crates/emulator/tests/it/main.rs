@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod account;
+mod account_endpoint;
 mod authorization;
 mod batches;
 mod change_feed;

@@ -15,7 +15,7 @@ use protocol::authorization::AccountKey;
 use crate::catalog::Catalog;
 use crate::charge::RequestUnitMode;
 use crate::disk::{DataDir, Disk, OpenError};
-use crate::regions::{Regions, Topology};
+use crate::regions::{RegionSource, Regions, Topology};
 use crate::store::RestoreContext;
 use auto_split::PendingOffers;
 use snapshots::AccountSnapshots;
@@ -54,6 +54,8 @@ pub struct AccountSettings {
     pub key: AccountKey,
     /// The regions of the account: which of them write, and what a read may miss.
     pub topology: Topology,
+    /// Which regions an account has that is opened from a data directory.
+    pub region_source: RegionSource,
     /// Physical partitions of every new container; decided by its throughput when absent.
     pub partitions: Option<NonZeroU32>,
     /// Bytes a physical partition holds before it is split.
@@ -68,7 +70,7 @@ pub struct AccountSettings {
 impl Account {
     /// A new account without resources, in memory alone.
     pub fn new(settings: AccountSettings) -> Account {
-        let AccountSettings { key, topology, partitions, partition_bytes_max, request_units, seed } =
+        let AccountSettings { key, topology, partitions, partition_bytes_max, request_units, seed, .. } =
             settings;
         let regions = Arc::new(Regions::new(topology));
         let (name, catalog) = ("perihelion".to_owned(), Catalog::new(seed));
@@ -90,11 +92,15 @@ impl Account {
     /// Opens the account in a data directory, or creates an empty one there. Takes as long as reading it, so
     /// it belongs on a blocking thread.
     pub fn open(settings: AccountSettings, data: &DataDir) -> Result<Account, OpenError> {
-        let AccountSettings { seed, topology, .. } = &settings;
-        let (disk, opened) = Disk::open(data, &topology.stored())?;
+        let AccountSettings { seed, topology, region_source, .. } = &settings;
+        let (disk, opened) = Disk::open(data, &topology.stored(), *region_source)?;
         let (disk, seed) = (Arc::new(disk), *seed);
         let mut settings = settings;
         if let Some(stored) = opened.regions() {
+            if settings.region_source.prefers(stored.names.len()) {
+                let restored = settings.topology.with_regions(&stored.names);
+                settings.topology = restored.map_err(|error| OpenError::damaged(&data.path, error))?;
+            }
             settings.topology.restore_settings(&stored);
         }
         let mut account = Account::new(settings);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Account;
-use crate::regions::{Lag, RegionId, Topology, TopologyError};
+use crate::regions::{Lag, Region, RegionId, Topology, TopologyError};
 use crate::store;
 
 impl Account {
@@ -67,6 +67,21 @@ impl Account {
         self.regions.update(|topology| {
             let region = topology.find(region)?;
             topology.add(region);
+            Ok(())
+        })
+    }
+
+    /// Adds a new region behind `port`, last in the failover order. It sees everything that was written so
+    /// far, and follows what is written from now on.
+    pub fn extend_regions(&self, name: &str, port: u16) -> Result<RegionId, TopologyError> {
+        self.regions.update(|topology| topology.extend(Region::new(name.trim(), port)))
+    }
+
+    /// Sets the ports that the gateways of the first regions listen on, in the order of their numbers.
+    pub fn set_region_ports(&self, ports: &[u16]) -> Result<(), TopologyError> {
+        self.regions.update(|topology| {
+            let ids: Vec<RegionId> = topology.regions().map(|(id, _)| id).collect();
+            ids.into_iter().zip(ports).for_each(|(region, port)| topology.set_port(region, *port));
             Ok(())
         })
     }

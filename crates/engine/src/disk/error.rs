@@ -106,7 +106,7 @@ impl OpenError {
         move |source| OpenError::Io { action, path, source }
     }
 
-    pub(super) fn damaged(path: impl Into<PathBuf>, detail: impl ToString) -> OpenError {
+    pub(crate) fn damaged(path: impl Into<PathBuf>, detail: impl ToString) -> OpenError {
         OpenError::Damaged { path: path.into(), detail: detail.to_string() }
     }
 }

@@ -19,11 +19,11 @@ async fn account() -> LiveAccount {
 }
 
 impl LiveAccount {
-    async fn control_get(&self, path: &str) -> LiveResponse {
+    pub(crate) async fn control_get(&self, path: &str) -> LiveResponse {
         self.control(Method::GET, path, "").await
     }
 
-    async fn control_post(&self, path: &str, body: Value) -> LiveResponse {
+    pub(crate) async fn control_post(&self, path: &str, body: Value) -> LiveResponse {
         self.control(Method::POST, path, &body.to_string()).await
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of the data directory: commits, checkpoints, and what a new process reads back.
 
+mod added_regions;
 mod damage;
 mod multi_write;
 mod restore;
@@ -20,8 +21,9 @@ use super::*;
 use crate::account::{Account, AccountSettings};
 use crate::catalog::{CatalogError, ContainerEntry, NewContainer, UserAddress};
 use crate::charge::RequestUnitMode;
-use crate::regions::{Lag, Region, RegionId, Topology};
+use crate::regions::{Lag, Region, RegionId, Topology, TopologyError};
 use crate::store::{Document, Head, PartitionState, Partitioning, Precondition, WriteContext, WriteError};
+use added_regions::open_from;
 use clock::Ticks;
 
 const NOW: Ticks = Ticks(1_700_000_000 * 10_000_000);
@@ -53,17 +55,7 @@ fn open_as(
 }
 
 fn open_over(path: &Path, fsync: Fsync, topology: Topology) -> Result<Account, OpenError> {
-    let settings = AccountSettings {
-        key: AccountKey::from_base64(EMULATOR_KEY).unwrap(),
-        topology,
-        partitions: None,
-        partition_bytes_max: u64::MAX,
-        request_units: RequestUnitMode::Off,
-        seed: 77,
-    };
-    let account = Account::open(settings, &DataDir { path: path.to_owned(), fsync })?;
-    account.catalog.make_indexes();
-    Ok(account)
+    open_from(path, fsync, topology, RegionSource::Configured)
 }
 
 fn write_at(now: u64) -> WriteContext {
