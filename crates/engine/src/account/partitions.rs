@@ -8,8 +8,8 @@ use thiserror::Error;
 
 use super::Account;
 use crate::regions::TopologyError;
-use crate::store::Container;
 pub use crate::store::LayoutError;
+use crate::store::{Container, SplitMark};
 
 /// Why an operation on partitions failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -68,21 +68,23 @@ impl Account {
         splitting: bool,
     ) -> Result<(), PartitionError> {
         let until = if splitting { Duration::MAX } else { Duration::ZERO };
-        self.mark_splitting_until(database, container, range, until)
+        self.set_split_mark(database, container, range, SplitMark::Locked, until)
     }
 
     /// Marks a range as being split until an uptime, at which the mark ends by itself.
-    pub fn mark_splitting_until(
+    pub fn set_split_mark(
         &self,
         database: &str,
         container: &str,
         range: u32,
+        mark: SplitMark,
         until: Duration,
     ) -> Result<(), PartitionError> {
         let store = self.container_store(database, container)?;
-        let partition = store.partition_by_id(range).ok_or(LayoutError::UnknownRange(range))?;
-        partition.mark_splitting_until(until);
-        Ok(())
+        match store.set_split_mark(range, mark, until) {
+            true => Ok(()),
+            false => Err(LayoutError::UnknownRange(range).into()),
+        }
     }
 
     /// Fails one range over: moves its writes to another region, which has seen all of them before it takes

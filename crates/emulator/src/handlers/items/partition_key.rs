@@ -11,11 +11,12 @@ use protocol::partition::{
 use protocol::resource_id::ItemRid;
 use protocol::status::{Status, SubStatus};
 
+use super::scope::range_splitting;
 use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
 use crate::response::ServiceError;
 use engine::items::Ordinal;
-use engine::store::{ContainerSchema, Document, PartitionView};
+use engine::store::{ContainerSchema, Document, PartitionView, SplitMark};
 
 /// The service's message for a key that does not match the document or the definition.
 const MISMATCH: &str = "Partition key provided either doesn't correspond to definition in the collection or doesn't \
@@ -31,11 +32,17 @@ pub(super) struct PartitionAddress {
 }
 
 impl PartitionAddress {
-    /// The logical partition with this effective partition key.
-    pub(super) fn at(request: &ItemRequest<'_>, epk: EffectivePartitionKey) -> PartitionAddress {
-        let partition =
-            PartitionView::new(request.container.store.partition_of(&epk), request.call.read_context);
-        PartitionAddress { epk, partition }
+    /// The logical partition with this effective partition key; 410/1007 while its range is being swapped.
+    pub(super) fn at(
+        request: &ItemRequest<'_>,
+        epk: EffectivePartitionKey,
+    ) -> Result<PartitionAddress, ServiceError> {
+        let partition = request.container.store.partition_of(&epk);
+        if partition.has_split_mark(SplitMark::Swapping, request.call.uptime) {
+            return Err(range_splitting(&partition.identity.id));
+        }
+        let partition = PartitionView::new(partition, request.call.read_context);
+        Ok(PartitionAddress { epk, partition })
     }
 
     /// The id of the item in a path, which may contain its `_rid` instead.
@@ -122,7 +129,7 @@ pub(super) fn address_of(
     if schema.partition_key.completeness(key) != KeyCompleteness::Complete {
         return Err(mismatch());
     }
-    Ok(PartitionAddress::at(request, effective_key(&schema.partition_key, key)))
+    PartitionAddress::at(request, effective_key(&schema.partition_key, key))
 }
 
 /// Rejects a document whose partition key is not the one in the header.

@@ -1,5 +1,7 @@
 //! The scope of a feed or query: the part of the container that its headers select.
 
+use std::fmt::Display;
+
 use protocol::headers as name;
 use protocol::partition::{EffectivePartitionKey, EpkRange};
 use protocol::status::{Status, SubStatus};
@@ -9,7 +11,7 @@ use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
 use crate::response::ServiceError;
 use engine::query::Scope;
-use engine::store::ContainerSchema;
+use engine::store::{ContainerSchema, SplitMark};
 
 /// How a request selects its part of the container.
 pub(super) enum Target {
@@ -40,13 +42,17 @@ pub(super) fn target(request: &ItemRequest<'_>, schema: &ContainerSchema) -> Res
         // Some clients put the container in front: `{rid},{id}`.
         let id = id.rsplit(',').next().unwrap_or(id);
         let partition = store.partition(id).ok_or_else(|| range_gone(id))?;
-        if partition.is_splitting(read_context.uptime) {
-            return Err(range_splitting(id));
+        if partition.has_split_mark(SplitMark::Locked, read_context.uptime) {
+            return Err(range_splitting(&id));
         }
         return Ok(Target::Range(Scope::of_partition(partition, within.as_ref(), read_context)));
     }
     if let Some(key) = partition_key::of_request(headers, schema)? {
-        return Ok(Target::Key(Scope::of_range(store, partition_key::range_of(&key, schema), read_context)));
+        let range = partition_key::range_of(&key, schema);
+        if let Some(id) = store.swapping_range(&range, read_context.uptime) {
+            return Err(range_splitting(&id));
+        }
+        return Ok(Target::Key(Scope::of_range(store, range, read_context)));
     }
     Ok(match within {
         Some(within) => Target::Range(Scope::of_range(store, within, read_context)),
@@ -100,7 +106,7 @@ fn epk_bound(
 }
 
 /// 410/1007: the range is being split or merged.
-fn range_splitting(id: &str) -> ServiceError {
+pub(super) fn range_splitting(id: &dyn Display) -> ServiceError {
     let message = format!("The partition key range '{id}' is being split or merged; try again in a moment.");
     ServiceError::backend(Status::GONE, &message).with_sub_status(SubStatus::COMPLETING_SPLIT)
 }
