@@ -26,7 +26,8 @@ impl HostedAccount {
     /// Hosts `account` without any fault. `seed` seeds the random numbers of faults that are injected later.
     pub fn new(account: Account, seed: u64) -> HostedAccount {
         let account = Arc::new(account);
-        let account_faults = Arc::new(AccountFaults::new(Arc::clone(&account.regions), seed));
+        let account_faults = AccountFaults::new(Arc::clone(&account.regions), seed);
+        let account_faults = Arc::new(account_faults.with_events(Arc::clone(&account.events)));
         let host_names = Arc::new(HostNames::as_requested(Bind::Loopback));
         HostedAccount { account, account_faults, request_log: Arc::default(), host_names }
     }
@@ -39,8 +40,13 @@ impl HostedAccount {
 
     /// The faults of this account when it is used without sockets. Rules about ports have no effect.
     pub fn faults_without_ports(&self, clock: &Clock) -> Faults {
-        let ports = PortControl::new(Arc::clone(&self.account_faults), clock.clone());
-        self.faults(Arc::new(ports), clock.clone())
+        self.faults(self.port_control(clock), clock.clone())
+    }
+
+    /// What opens and closes the ports of this account; it controls none yet.
+    pub(crate) fn port_control(&self, clock: &Clock) -> Arc<PortControl> {
+        let (rules, request_log) = (Arc::clone(&self.account_faults), Arc::clone(&self.request_log));
+        Arc::new(PortControl::new(rules, request_log, clock.clone()))
     }
 
     /// The faults of this account, which also apply to `ports`.

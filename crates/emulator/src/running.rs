@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::config::EmulatorConfig;
 use crate::control::Control;
 use crate::error::{ListenerKind, StartError};
-use crate::faults::{FaultError, Faults, PortControl, PortControlTask, RegionControl};
+use crate::faults::{FaultError, Faults, PortControlTask, RegionControl};
 use crate::host_names::HostNames;
 use crate::hosted::HostedAccount;
 use crate::region_servers::{RegionServers, ServerSettings};
@@ -60,7 +60,8 @@ impl Emulator {
         let tls = Tls::new(config.authority.clone(), config.bind.primary(), config.clock.clone())
             .with_names(certificate_names);
         tls.prepare();
-        let ports = Arc::new(PortControl::new(Arc::clone(&hosted.account_faults), config.clock.clone()));
+        hosted.account.events.set_clock(config.clock.clone());
+        let ports = hosted.port_control(&config.clock);
         let settings = ServerSettings {
             bind: config.bind,
             port: config.port,

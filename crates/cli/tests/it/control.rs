@@ -40,6 +40,23 @@ fn a_region_is_added_while_the_account_runs_and_stays_in_its_directory() {
 }
 
 #[test]
+fn events_are_shown_and_logged() {
+    let account = TestAccount::with(&["--regions", "West US,East US", "-v"]);
+    account.stdout_of(&["region", "down", "eastus", "--for", "1h"]);
+    account.stdout_of(&["region", "failover", "eastus"]);
+    let shown = account.stdout_of(&["events"]);
+    assert!(shown.starts_with("TIME ") && shown.contains("regionDown  East US  it is down"), "{shown}");
+    assert!(shown.contains("for 1h") && shown.contains("failover"), "{shown}");
+    let json: Value =
+        serde_json::from_str(&account.stdout_of(&["events", "--kind", "failover", "--json"])).unwrap();
+    assert_eq!(json["events"].as_array().map(Vec::len), Some(1));
+    account.fails_with(&["events", "--region", "Mars"], 6, "'West US'");
+    account.up.signal("TERM");
+    let (_, _, stderr) = account.up.end();
+    assert!(stderr.contains("\"regionDown\"") && stderr.contains("\"failover\""), "{stderr}");
+}
+
+#[test]
 fn region_lag_pause_and_resume_are_shown() {
     let account = two_regions();
     let lagged = account.stdout_of(&["region", "lag", "1s..2s", "--to", "eastus"]);

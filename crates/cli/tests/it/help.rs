@@ -27,6 +27,7 @@ fn the_help_of_each_command_matches_its_snapshot() {
     let commands = [
         "chaos",
         "clock",
+        "events",
         "export",
         "fault",
         "import",

@@ -6,6 +6,7 @@
 //! the route.
 
 mod clock;
+mod events;
 mod exposition;
 mod faults;
 mod health;
@@ -57,6 +58,7 @@ const ROUTE_GROUPS: &[&[Route]] = &[
     snapshots::ROUTES,
     clock::ROUTES,
     requests::ROUTES,
+    events::ROUTES,
     metrics::ROUTES,
 ];
 

@@ -94,6 +94,8 @@ impl Gateway {
         };
         response.response.extensions_mut().insert(fault);
         response.summary.status = 0;
+        let rule = self.account_faults.count_connections(destination.region, 1, uptime);
+        response.summary.rules.extend(rule);
         response
     }
 

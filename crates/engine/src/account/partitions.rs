@@ -7,6 +7,7 @@ use protocol::partition::EffectivePartitionKey;
 use thiserror::Error;
 
 use super::Account;
+use super::events::EventKind;
 use crate::regions::TopologyError;
 pub use crate::store::LayoutError;
 use crate::store::{Container, SplitMark};
@@ -45,7 +46,11 @@ impl Account {
         uptime: Duration,
     ) -> Result<[u32; 2], PartitionError> {
         let at = at.map(position).transpose()?;
-        Ok(self.container_store(database, container)?.split(range, at.as_ref(), uptime)?)
+        let made = self.container_store(database, container)?.split(range, at.as_ref(), uptime)?;
+        let [low, high] = made;
+        let message = format!("{database}/{container}: range {range} was split into {low} and {high}");
+        self.events.record(EventKind::Split, None, message);
+        Ok(made)
     }
 
     /// Merges neighbouring partition key ranges into one.
@@ -56,7 +61,11 @@ impl Account {
         ranges: &[u32],
         uptime: Duration,
     ) -> Result<u32, PartitionError> {
-        Ok(self.container_store(database, container)?.merge(ranges, uptime)?)
+        let made = self.container_store(database, container)?.merge(ranges, uptime)?;
+        let ranges: Vec<String> = ranges.iter().map(u32::to_string).collect();
+        let message = format!("{database}/{container}: ranges {} were merged into {made}", ranges.join(", "));
+        self.events.record(EventKind::Merge, None, message);
+        Ok(made)
     }
 
     /// Marks a range as being split, so that requests that name it get 410/1007, or removes the mark.
@@ -105,8 +114,12 @@ impl Account {
             return Err(TopologyError::Removed(topology.region(region).name.clone()).into());
         }
         let own = Some(region).filter(|region| *region != topology.hub());
+        let name = topology.region(region).name.clone();
         drop(topology);
-        Ok(self.container_store(database, container)?.fail_over(range, own)?)
+        self.container_store(database, container)?.fail_over(range, own)?;
+        let message = format!("it takes the writes of {database}/{container}, range {range}");
+        self.events.record(EventKind::PartitionFailover, Some(&name), message);
+        Ok(())
     }
 
     /// Checks whether [`split_partition`](Account::split_partition) is possible now.

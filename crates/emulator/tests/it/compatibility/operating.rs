@@ -33,6 +33,7 @@ pub(super) fn probes() -> Probes {
         ("snapshots", supported!(snapshots)),
         ("query-as-of", supported!(as_of)),
         ("account-clock", supported!(clock)),
+        ("event-log", supported!(event_log)),
         ("request-log", supported!(request_log)),
         ("prometheus-metrics", supported!(metrics)),
     ]
@@ -82,6 +83,13 @@ async fn region_add(_: &CompatibilityFixture) {
     assert_eq!(value(&account.in_region(2)).await, Some(1), "at once");
     let all_write = two_regions(ConsistencyLevel::Session, true).await;
     control_post(&all_write, "/regions/UK%20South/add", json!({})).await.expect(409);
+}
+
+async fn event_log(_: &CompatibilityFixture) {
+    let account = two_regions(ConsistencyLevel::Session, false).await;
+    account.running().region("eastus").unwrap().fail_over().unwrap();
+    let events = account.control(Method::GET, "/events", "").await.expect(200).body;
+    assert_eq!((&events["events"][0]["kind"], &events["newest"]), (&json!("failover"), &json!(1)));
 }
 
 async fn regions(_: &CompatibilityFixture) {

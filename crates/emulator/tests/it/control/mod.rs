@@ -2,6 +2,7 @@
 
 mod account;
 mod clock;
+mod events;
 mod lifecycle;
 mod operations;
 mod request_log;
