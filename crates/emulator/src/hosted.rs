@@ -5,13 +5,15 @@ use std::sync::Arc;
 use clock::Clock;
 use engine::account::Account;
 
+use crate::access::AccessControl;
+use crate::advertised_hosts::AdvertisedHosts;
+use crate::evaluation_pool::EvaluationPool;
 use crate::faults::{AccountFaults, Faults, PortControl};
-use crate::host_names::HostNames;
 use crate::request_log::RequestLog;
 use server::Bind;
 
-/// An account, the faults that are injected into its requests, the log of those requests, and its
-/// host names. Clones share them.
+/// An account, the faults that are injected into its requests, the log of those requests, the threads of long ones,
+/// and its host names. Clones share all of them.
 #[derive(Clone, Debug)]
 pub struct HostedAccount {
     /// The engine's account: regions, databases, containers, items.
@@ -19,7 +21,9 @@ pub struct HostedAccount {
     pub(crate) account_faults: Arc<AccountFaults>,
     pub(crate) request_log: Arc<RequestLog>,
     /// What clients are told to connect to.
-    pub(crate) host_names: Arc<HostNames>,
+    pub(crate) advertised_hosts: Arc<AdvertisedHosts>,
+    pub(crate) evaluation_pool: Arc<EvaluationPool>,
+    pub(crate) access: Arc<AccessControl>,
 }
 
 impl HostedAccount {
@@ -28,14 +32,27 @@ impl HostedAccount {
         let account = Arc::new(account);
         let account_faults = AccountFaults::new(Arc::clone(&account.regions), seed);
         let account_faults = Arc::new(account_faults.with_events(Arc::clone(&account.events)));
-        let host_names = Arc::new(HostNames::as_requested(Bind::Loopback));
-        HostedAccount { account, account_faults, request_log: Arc::default(), host_names }
+        HostedAccount {
+            account,
+            account_faults,
+            request_log: Arc::default(),
+            advertised_hosts: Arc::new(AdvertisedHosts::as_requested(Bind::Loopback)),
+            evaluation_pool: Arc::default(),
+            access: Arc::default(),
+        }
     }
 
     /// The account with other host names.
     #[must_use]
-    pub fn with_host_names(self, host_names: HostNames) -> HostedAccount {
-        HostedAccount { host_names: Arc::new(host_names), ..self }
+    pub fn with_advertised_hosts(self, advertised_hosts: AdvertisedHosts) -> HostedAccount {
+        HostedAccount { advertised_hosts: Arc::new(advertised_hosts), ..self }
+    }
+
+    /// Changes who may reach the account. Without a call, it accepts the names of this machine's loopback interface,
+    /// its primary key, and tokens of Microsoft Entra ID from anyone.
+    #[must_use]
+    pub fn with_access(self, access: AccessControl) -> HostedAccount {
+        HostedAccount { access: Arc::new(access), ..self }
     }
 
     /// The faults of this account when it is used without sockets. Rules about ports have no effect.

@@ -14,15 +14,19 @@
 //! # }
 //! ```
 
+// Who may reach an account.
+pub mod access;
+
 // Starting an emulator.
+mod advertised_hosts;
 pub mod config;
 mod error;
-mod host_names;
 mod region_selection;
 mod region_servers;
 mod running;
 
 // From HTTP requests to operations and back, and what each operation does.
+mod evaluation_pool;
 pub mod gateway;
 mod handlers;
 mod hosted;
@@ -36,6 +40,7 @@ pub mod faults;
 mod control;
 mod request_log;
 
+pub use advertised_hosts::{AdvertisedHosts, parse_host_name};
 pub use clock;
 pub use config::{EmulatorConfig, WELL_KNOWN_KEY};
 pub use engine;
@@ -44,7 +49,6 @@ pub use engine::charge::{PartitionUsage, RequestUnitMode};
 pub use engine::disk::{DataDir, Fsync, OpenError};
 pub use engine::regions;
 pub use error::{ListenerKind, StartError};
-pub use host_names::{HostNames, parse_host_name};
 pub use hosted::HostedAccount;
 pub use protocol::account::ConsistencyLevel;
 pub use region_selection::RegionSelection;

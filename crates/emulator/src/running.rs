@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::advertised_hosts::AdvertisedHosts;
 use crate::config::EmulatorConfig;
-use crate::control::Control;
+use crate::control::{Control, ControlAccess};
 use crate::error::{ListenerKind, StartError};
 use crate::faults::{FaultError, Faults, PortControlTask, RegionControl};
-use crate::host_names::HostNames;
 use crate::hosted::HostedAccount;
 use crate::region_servers::{RegionServers, ServerSettings};
 use engine::account::operations::Operations;
@@ -24,7 +24,7 @@ impl Emulator {
     ///
     /// Must be called inside a Tokio runtime; the servers live on it until the handle is dropped.
     pub async fn start(config: EmulatorConfig) -> Result<RunningEmulator, StartError> {
-        let key = config.account_key()?;
+        let (key, access) = (config.account_key()?, config.access_control()?);
         // Before the directory is opened: a port that is taken is reported at once.
         let account_listeners =
             Listeners::open(config.bind, config.port).map_err(StartError::listen(ListenerKind::Account))?;
@@ -48,15 +48,19 @@ impl Emulator {
         };
         // Closes the directory if a region's port cannot be opened.
         let disk_guard = CloseOnDrop(account.disk.clone());
-        let host_names = config.host_names(&account.name);
-        let hosted = HostedAccount::new(account, seed.into()).with_host_names(host_names);
+        let advertised_hosts = config.advertised_hosts(&account.name);
+        let control_access =
+            ControlAccess { host_names: access.host_names.clone(), token: config.control_token.clone() };
+        let hosted = HostedAccount::new(account, seed.into())
+            .with_access(access)
+            .with_advertised_hosts(advertised_hosts);
         let account = Arc::clone(&hosted.account);
         make_indexes(&account);
         auto_split::resume(&account, config.clock.uptime());
         hosted.request_log.set_capacity(config.request_log_capacity);
         let names: Vec<String> =
             account.regions.current().regions().map(|(_, region)| region.name.clone()).collect();
-        let certificate_names = hosted.host_names.certificate_names(&names);
+        let certificate_names = hosted.advertised_hosts.certificate_names(&names);
         let tls = Tls::new(config.authority.clone(), config.bind.primary(), config.clock.clone())
             .with_names(certificate_names);
         tls.prepare();
@@ -77,7 +81,8 @@ impl Emulator {
             account: Arc::clone(&account),
             request_log: Arc::clone(&hosted.request_log),
             clock: config.clock.clone(),
-            host_names: Arc::clone(&hosted.host_names),
+            access: control_access,
+            advertised_hosts: Arc::clone(&hosted.advertised_hosts),
             servers: Arc::clone(&servers),
             faults: faults.clone(),
             operations: Operations::new(Arc::clone(&account), config.clock.clone()),
@@ -88,7 +93,7 @@ impl Emulator {
             disk_guard,
             config,
             account,
-            host_names: Arc::clone(&hosted.host_names),
+            advertised_hosts: Arc::clone(&hosted.advertised_hosts),
             servers: OwnedServers(servers),
             control,
             tls,
@@ -104,7 +109,7 @@ pub struct RunningEmulator {
     disk_guard: CloseOnDrop,
     config: EmulatorConfig,
     account: Arc<Account>,
-    host_names: Arc<HostNames>,
+    advertised_hosts: Arc<AdvertisedHosts>,
     servers: OwnedServers,
     control: Server,
     tls: Tls,
@@ -177,6 +182,11 @@ impl RunningEmulator {
         self.control.port()
     }
 
+    /// The token that requests to the control port need, if there is one.
+    pub fn control_token(&self) -> Option<&str> {
+        self.config.control_token.as_deref()
+    }
+
     /// The regions in failover order: where clients find each of them, and whether it writes.
     pub fn regions(&self) -> Vec<RegionEndpoint> {
         let topology = self.account.regions.current();
@@ -184,8 +194,8 @@ impl RunningEmulator {
             let region = topology.region(*id);
             RegionEndpoint {
                 name: region.name.clone(),
-                endpoint: self.host_names.region_url("http", &region.name, region.port),
-                https_endpoint: self.host_names.region_url("https", &region.name, region.port),
+                endpoint: self.advertised_hosts.region_url("http", &region.name, region.port),
+                https_endpoint: self.advertised_hosts.region_url("https", &region.name, region.port),
                 writes: topology.takes_item_writes(*id),
             }
         };
@@ -193,8 +203,8 @@ impl RunningEmulator {
     }
 
     /// The host names of the account: what clients are told to connect to.
-    pub fn host_names(&self) -> &HostNames {
-        &self.host_names
+    pub fn advertised_hosts(&self) -> &AdvertisedHosts {
+        &self.advertised_hosts
     }
 
     /// The request units that were spent, by container, partition and region.
@@ -237,7 +247,7 @@ impl RunningEmulator {
     }
 
     fn account_url(&self, scheme: &str) -> String {
-        self.host_names.account_url(scheme, self.port())
+        self.advertised_hosts.account_url(scheme, self.port())
     }
 }
 

@@ -37,7 +37,7 @@ fn account(control: &Control, request: &ControlRequest) -> ControlResult {
         let writable = topology.takes_item_writes(*id) || topology.also_writable() == Some(*id);
         json!({
             "name": region.name,
-            "endpoint": control.host_names.region_url("http", &region.name, region.port),
+            "endpoint": control.advertised_hosts.region_url("http", &region.name, region.port),
             "writable": writable,
         })
     });

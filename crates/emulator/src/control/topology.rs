@@ -144,7 +144,7 @@ pub(super) fn regions(control: &Control) -> Vec<RegionView> {
         let others = topology.regions().filter(|(other, _)| other != id);
         RegionView {
             name: region.name.clone(),
-            endpoint: control.host_names.region_url("http", &region.name, region.port),
+            endpoint: control.advertised_hosts.region_url("http", &region.name, region.port),
             writes: topology.takes_item_writes(*id),
             paused: region.paused_at.is_some(),
             removed: !topology.is_listed(*id),

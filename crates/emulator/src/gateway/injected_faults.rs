@@ -3,6 +3,7 @@
 //! Input: a request before anything is checked (a region that is down does not check signatures). Output: a
 //! response that names the rules that applied, with the [`ConnectionFault`] for `server` in its extensions.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,7 +26,7 @@ use server::ConnectionFault;
 impl Gateway {
     /// Responds while there are rules, whether or not one applies.
     pub(super) async fn respond_with_faults(
-        &self,
+        self: &Arc<Self>,
         parts: Parts,
         body: Bytes,
         (destination, uptime): (Destination, Duration),
@@ -44,7 +45,7 @@ impl Gateway {
             (self.account_faults.decide(attributes, named, uptime), label)
         };
         if decision.rules.is_empty() {
-            return self.respond_when_durable(&parts, body, (region, uptime), in_flight).await;
+            return self.respond_when_durable(parts, body, (region, uptime), in_flight).await;
         }
         // A client that disconnects drops this future, and with it the delay and what would follow.
         in_flight.set_injected_faults(label, &decision.rules);
@@ -60,7 +61,7 @@ impl Gateway {
             }
             Some(_) | None => {
                 let now = self.clock.uptime();
-                self.respond_when_durable(&parts, body, (region, now), in_flight).await
+                self.respond_when_durable(parts, body, (region, now), in_flight).await
             }
         };
         response.summary.rules = decision.rules;

@@ -5,7 +5,7 @@
 
 use protocol::account::{AccountProperties, Location};
 
-use crate::host_names::HostNames;
+use crate::advertised_hosts::AdvertisedHosts;
 use crate::request::{Call, Origin};
 use crate::response::Reply;
 use engine::regions::{RegionId, Topology};
@@ -14,7 +14,7 @@ use engine::regions::{RegionId, Topology};
 pub(crate) fn read(call: &Call<'_>) -> Reply {
     let account = call.account;
     let topology = account.regions.current();
-    let regions = locations(&topology, &call.origin(), call.host_names);
+    let regions = locations(&topology, &call.origin(), call.advertised_hosts);
     let mut body = AccountProperties::new(&account.name, regions, topology.consistency);
     body.enable_per_partition_failover_behavior = topology.has_partition_failover();
     if topology.is_multi_write() {
@@ -30,10 +30,10 @@ pub(crate) fn read(call: &Call<'_>) -> Reply {
 
 /// The endpoints of the regions, in failover order. A single region has the port that the client used, which a
 /// port mapping may have changed; several differ by port.
-fn locations(topology: &Topology, origin: &Origin<'_>, host_names: &HostNames) -> Vec<Location> {
+fn locations(topology: &Topology, origin: &Origin<'_>, advertised_hosts: &AdvertisedHosts) -> Vec<Location> {
     let location = |id: &RegionId| {
         let region = topology.region(*id);
-        let host = host_names.region(&region.name);
+        let host = advertised_hosts.region(&region.name);
         let database_account_endpoint = match topology.region_count() {
             1 => origin.endpoint(host.as_deref()),
             _ => origin.endpoint_on(host.as_deref(), region.port),

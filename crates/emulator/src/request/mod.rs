@@ -2,18 +2,22 @@
 
 mod activity;
 mod authorize;
+mod authorized_items;
 pub(crate) mod consistency;
+mod evaluation;
 mod headers;
 mod label;
 mod operation;
 mod origin;
 mod resource_token;
+mod rights;
 mod route;
+mod sas_token;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::host_names::HostNames;
+use crate::advertised_hosts::AdvertisedHosts;
 use bytes::Bytes;
 use clock::Ticks;
 use engine::account::Account;
@@ -23,13 +27,16 @@ use protocol::account::ConsistencyLevel;
 
 pub(crate) use activity::activity_id;
 pub(crate) use authorize::{Principal, authorize};
+pub(crate) use authorized_items::AuthorizedItems;
+pub(crate) use evaluation::EvaluationClass;
 pub(crate) use headers::{AS_OF, RequestHeaders, invalid_value};
 pub(crate) use operation::{
     ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation,
     ParentResource, ResourceVerb, Unsupported, UnsupportedVerb, UserIds, WriteTarget,
 };
 pub(crate) use origin::Origin;
-pub(crate) use resource_token::Grant;
+pub(crate) use resource_token::{Grant, PermissionTarget};
+pub(crate) use rights::RequestLine;
 pub(crate) use route::route;
 
 /// One authorized and routed request, ready to be handled.
@@ -38,7 +45,7 @@ pub(crate) struct Call<'a> {
     /// The account that the request was sent to.
     pub(crate) account: &'a Arc<Account>,
     /// What clients are told to connect to.
-    pub(crate) host_names: &'a HostNames,
+    pub(crate) advertised_hosts: &'a AdvertisedHosts,
     /// The region and staleness that reads of this request have.
     pub(crate) read_context: ReadContext,
     /// The consistency level of the request, or else of the account.
@@ -55,6 +62,8 @@ pub(crate) struct Call<'a> {
     pub(crate) now: Ticks,
     /// When the request arrived, by uptime.
     pub(crate) uptime: Duration,
+    /// How much the request may evaluate where it runs.
+    pub(crate) evaluation: EvaluationClass,
 }
 
 impl<'a> Call<'a> {

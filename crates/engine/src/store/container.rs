@@ -266,15 +266,15 @@ impl Container {
     /// The id of a range that owns a part of `range` and is being swapped.
     pub fn swapping_range(&self, range: &EpkRange, uptime: Duration) -> Option<u32> {
         let partitions = self.partitions.load();
-        let mut over = partitions.iter().filter(|partition| partition.range.overlaps(range));
+        let mut over = partitions.iter().filter(|partition| partition.owns_part_of(range));
         over.find(|partition| partition.has_split_mark(SplitMark::Swapping, uptime))
             .map(|partition| partition.identity.id)
     }
 
-    /// Views of the partitions that own a part of `range`, in EPK order.
+    /// Views of the partitions that own a part of `range`, in EPK order; of an empty range, the one at its start.
     pub fn views_over(&self, range: &EpkRange, read: ReadContext) -> Vec<PartitionView> {
         let partitions = self.partitions.load();
-        let over = partitions.iter().filter(|partition| partition.range.overlaps(range));
+        let over = partitions.iter().filter(|partition| partition.owns_part_of(range));
         over.map(|partition| PartitionView::new(Arc::clone(partition), read)).collect()
     }
 

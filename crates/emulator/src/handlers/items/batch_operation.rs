@@ -146,7 +146,7 @@ impl<'a> PreparedOperation<'a> {
             }
             PreparedKind::Patch(patch) => {
                 let schema = Arc::clone(transaction.schema());
-                let sql_context = QueryContext { now: context.now.0, random_seed: 0 };
+                let sql_context = QueryContext { now: context.now.0, ..QueryContext::default() };
                 let change = |item: &Value| patch.apply(item, &schema, sql_context);
                 let written = transaction.patch(epk, &self.id, precondition, change)?;
                 Ok(context.write_result(&written, charge::patch(patch.len())))

@@ -9,7 +9,7 @@ use super::body;
 use super::partition_key::{self, PartitionAddress};
 use super::partition_response::PartitionResponse;
 use crate::handlers::ItemRequest;
-use crate::request::RequestHeaders;
+use crate::request::{RequestHeaders, invalid_value};
 use crate::response::{Reply, ServiceError};
 use engine::charge;
 use engine::items::Item;
@@ -36,6 +36,17 @@ pub(super) fn is_minimal(headers: &RequestHeaders<'_>) -> Result<bool, ServiceEr
     Ok(prefers || declines)
 }
 
+/// Whether the properties of the item are indexed, by `x-ms-indexing-directive`.
+fn is_indexed(headers: &RequestHeaders<'_>) -> Result<bool, ServiceError> {
+    let Some(directive) = headers.indexing_directive else { return Ok(true) };
+    let is = |word: &str| directive.as_bytes().eq_ignore_ascii_case(word.as_bytes());
+    match is("exclude") {
+        true => Ok(false),
+        false if ["", "default", "include"].into_iter().any(is) => Ok(true),
+        false => Err(invalid_value(name::INDEXING_DIRECTIVE, directive)),
+    }
+}
+
 /// A parsed write: the document, its logical partition and its precondition.
 pub(super) struct ItemWrite<'a> {
     document: Document,
@@ -47,13 +58,18 @@ impl<'a> ItemWrite<'a> {
     /// Parses the body as a document and checks that its partition key is the one in the headers.
     pub(super) fn read(request: &ItemRequest<'a>) -> Result<ItemWrite<'a>, ServiceError> {
         let schema = request.container.store.schema();
-        let mut document = body::document(request, &schema)?;
+        let mut document = body::document(request, &schema)?.indexed(is_indexed(request.call.headers)?);
         let address = partition_key::address(request, &schema)?;
         partition_key::check_document(&document, &address)?;
         if let Some(old) = address.partition.head().get(&document.epk, &document.id) {
             document.prepare_replacement(old);
         }
         Ok(ItemWrite { document, address, precondition: precondition(request.call.headers)? })
+    }
+
+    /// The id of the document in the body.
+    pub(super) fn id(&self) -> &str {
+        &self.document.id
     }
 
     /// Stores the document with `write`. Only `write` runs under the partition's write lock.

@@ -32,11 +32,13 @@ pub(super) struct PartitionAddress {
 }
 
 impl PartitionAddress {
-    /// The logical partition with this effective partition key; 410/1007 while its range is being swapped.
+    /// The logical partition with this effective partition key, if the caller may use it; 410/1007 while its range is
+    /// being swapped.
     pub(super) fn at(
         request: &ItemRequest<'_>,
         epk: EffectivePartitionKey,
     ) -> Result<PartitionAddress, ServiceError> {
+        request.authorized.check_key(&epk)?;
         let partition = request.container.store.partition_of(&epk);
         if partition.has_split_mark(SplitMark::Swapping, request.call.uptime) {
             return Err(range_splitting(&partition.identity.id));
@@ -108,13 +110,15 @@ pub(super) fn address(
     request: &ItemRequest<'_>,
     schema: &ContainerSchema,
 ) -> Result<PartitionAddress, ServiceError> {
-    let key = of_request(request.call.headers, schema)?.ok_or_else(|| {
-        ServiceError::bad_request(format!(
+    let Some(key) = of_request(request.call.headers, schema)? else {
+        // Of a caller with rights to some partition keys only, this is a request for all of them.
+        request.authorized.check_range(&EpkRange::FULL)?;
+        return Err(ServiceError::bad_request(format!(
             "PartitionKey extracted from document doesn't match the one specified in the header: \
              this operation needs the header {}",
             name::PARTITION_KEY
-        ))
-    })?;
+        )));
+    };
     let address = address_of(request, schema, &key)?;
     request.admit(&address.partition)?;
     Ok(address)

@@ -6,11 +6,11 @@ use sql::{QueryContext, Statement};
 
 use super::partition_response::check_session;
 use super::scope::target;
-use super::{as_of, query, query_plan};
+use super::{as_of, query};
 use crate::handlers::ItemRequest;
 use crate::response::{Reply, ServiceError};
 use engine::charge;
-use engine::query::{PageBody, QueryRequest};
+use engine::query::{PageBody, QueryRequest, RunLimit};
 
 /// Items per page when the client does not set a page size.
 const PAGE_ITEMS_DEFAULT: usize = 100;
@@ -33,15 +33,16 @@ pub(super) fn read_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError
     request.admit_page(&scope, from.as_ref())?;
     let mut page =
         PageBody::new(&request.container.system.rid, headers.page_size()?.limit(PAGE_ITEMS_DEFAULT));
-    let context = QueryContext { now: request.call.now.0, random_seed: 0 };
+    let context = QueryContext { now: request.call.now.0, ..QueryContext::default() };
     let run = QueryRequest {
         statement: &EVERYTHING,
         scope: scope.clone(),
         context,
         now: request.now_seconds(),
         from,
+        limit: RunLimit::none(),
     };
-    let outcome = run.run(&mut page).map_err(query_plan::sql_error)?;
+    let outcome = run.run(&mut page).map_err(query::run_error)?;
     let cost = charge::feed(page.count(), page.bytes());
     query::charge_partitions(request, &scope, &outcome, cost);
     Ok(query::page_reply(request, &scope, page, &outcome).charge(cost))

@@ -198,6 +198,11 @@ impl Partition {
         Partition { identity, range, parents, throughput, split_marks, write_region, replicas, context }
     }
 
+    /// Whether it owns a part of `range`, or the start of an empty one.
+    pub(crate) fn owns_part_of(&self, range: &EpkRange) -> bool {
+        self.range.overlaps(range) || range.is_empty() && self.range.contains(&range.min)
+    }
+
     /// Whether clients are told this, or more, about a split or merge of it.
     pub fn has_split_mark(&self, mark: SplitMark, uptime: Duration) -> bool {
         self.split_marks.has(mark, uptime)

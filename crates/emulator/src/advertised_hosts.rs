@@ -1,7 +1,7 @@
 //! The host names of an account: what clients are told to connect to, and what its certificate names.
 //!
 //! Without `--advertise` and `--domain` a client is told the host that it used itself: behind a port mapping or
-//! in a container the server cannot know its outside address. [`HostNames::all`] lists every name that leads
+//! in a container the server cannot know its outside address. [`AdvertisedHosts::all`] lists every name that leads
 //! to the account.
 
 use engine::regions::Topology;
@@ -9,7 +9,7 @@ use server::Bind;
 
 /// The host names of an account and of its regions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostNames {
+pub struct AdvertisedHosts {
     /// The name that clients on this machine use.
     local: String,
     advertised: Advertised,
@@ -26,23 +26,23 @@ enum Advertised {
     Domain { account: String, domain: String },
 }
 
-impl HostNames {
+impl AdvertisedHosts {
     /// The names of an account at `bind`, whose clients are told the host that they used.
-    pub fn as_requested(bind: Bind) -> HostNames {
-        HostNames { local: bind.host(), advertised: Advertised::AsRequested }
+    pub fn as_requested(bind: Bind) -> AdvertisedHosts {
+        AdvertisedHosts { local: bind.host(), advertised: Advertised::AsRequested }
     }
 
     /// The names of an account that tells its clients to use `host`.
     #[must_use]
-    pub fn with_host(self, host: &str) -> HostNames {
-        HostNames { advertised: Advertised::Host(host.to_owned()), ..self }
+    pub fn with_host(self, host: &str) -> AdvertisedHosts {
+        AdvertisedHosts { advertised: Advertised::Host(host.to_owned()), ..self }
     }
 
     /// The names of an account with a host below `domain` for itself and one for each region.
     #[must_use]
-    pub fn with_domain(self, account: &str, domain: &str) -> HostNames {
+    pub fn with_domain(self, account: &str, domain: &str) -> AdvertisedHosts {
         let domain = domain.trim_matches('.').to_owned();
-        HostNames { advertised: Advertised::Domain { account: account.to_owned(), domain }, ..self }
+        AdvertisedHosts { advertised: Advertised::Domain { account: account.to_owned(), domain }, ..self }
     }
 
     /// The host that clients are told to find the account at; none if that is the one they used.
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn each_way_to_name_hosts_lists_all_of_them() {
-        let local = HostNames::as_requested(Bind::Loopback);
+        let local = AdvertisedHosts::as_requested(Bind::Loopback);
         let (host, domain) =
             (local.clone().with_host("db.test"), local.clone().with_domain("acct", "doc.test."));
         assert_eq!(local.all(&topology()), ["localhost"]);
