@@ -89,14 +89,15 @@ pub(crate) fn regions(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<Comparison>, String> {
     let one = || arguments(&["--regions", "West US"]);
-    let variant = |name, region| Variant { region, bar: Some(0.9), ..Variant::new(name, Vec::new()) };
+    let three = || arguments(&["--regions", "3"]);
+    let variant = |name, region| Variant { region, bar: Some(0.9), ..Variant::new(name, three()) };
     let variants = [
         Variant::new("one region", one()),
         variant("three regions, where it writes", 0),
         variant("three regions, where it does not", 1),
     ];
     let mut found = compare(programs, Row::PointRead, &variants, budget, progress)?;
-    let writing = [Variant::new("one region", one()), Variant::new("three regions", Vec::new())];
+    let writing = [Variant::new("one region", one()), Variant::new("three regions", three())];
     found.extend(compare(programs, Row::Create, &writing, budget, progress)?);
     Ok(found)
 }

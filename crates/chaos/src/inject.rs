@@ -166,7 +166,7 @@ impl Injector {
             format!("/partitions?database={}&container={}", escape(&self.database), escape(&self.container));
         let listed = self.control.get(&path).await?;
         let ranges = listed["partitions"].as_array().map(Vec::as_slice).unwrap_or_default();
-        Ok(ranges.iter().filter_map(|range| number(&range["id"])).collect())
+        Ok(ranges.iter().filter_map(|range| number(&range["range"])).collect())
     }
 }
 

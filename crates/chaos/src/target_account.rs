@@ -75,7 +75,7 @@ impl TargetAccount {
     /// Starts an emulator in this process, configured as the schedule needs it.
     pub async fn start(schedule: &Schedule) -> Result<TargetAccount, TargetError> {
         let mut config = EmulatorConfig::default();
-        config.regions.clone_from(&schedule.regions);
+        config.regions = schedule.regions.clone().into();
         config.multi_write = schedule.variant.writes == WriteRegions::All;
         config.partitions = NonZeroU32::new(schedule.partitions);
         if let Some(lag) = schedule.lag {

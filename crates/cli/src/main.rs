@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         Command::Cert(cert) => commands::cert::run(&cert),
         Command::Status(status) => commands::status::run(&status),
         Command::Requests(requests) => commands::requests::run(&requests),
+        Command::Events(events) => commands::events::run(&events),
         Command::Region(region) => commands::region::run(&region),
         Command::Fault(fault) => commands::fault::run(&fault),
         Command::Partition(partition) => commands::partition::run(&partition),

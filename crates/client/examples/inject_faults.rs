@@ -35,7 +35,7 @@ async fn place_order(orders: &ContainerClient, order: &Order) -> perihelion::Res
 #[expect(clippy::print_stdout, reason = "an example is there to be read")]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let mut config = EmulatorConfig::default();
-    config.regions = ["West US", "East US"].map(str::to_owned).to_vec();
+    config.regions = ["West US", "East US"].map(str::to_owned).to_vec().into();
     let account = Emulator::start(config).await?;
     let faults = FaultInjector::new(42);
     let client = CosmosClient::builder(Account::from_connection_string(&account.connection_string())?)

@@ -28,7 +28,7 @@ struct Reading {
 #[expect(clippy::print_stdout, reason = "an example prints its results")]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let mut config = EmulatorConfig::default();
-    config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec();
+    config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec().into();
     let account = Emulator::start(config).await?;
     let client = CosmosClient::builder(Account::from_connection_string(&account.connection_string())?)
         .preferred_regions(["East US", "West US"])

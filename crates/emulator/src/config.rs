@@ -15,7 +15,9 @@ use engine::regions::Lag;
 use server::{AuthoritySource, Bind, Limits};
 
 use crate::access::{AccessControl, AccountKeys, EntraTokens, HostNames};
+use crate::advertised_hosts::AdvertisedHosts;
 use crate::error::StartError;
+use crate::region_selection::RegionSelection;
 use crate::request_log::REQUEST_LOG_CAPACITY_DEFAULT;
 
 /// The account key that every official emulator and test suite uses.
@@ -30,7 +32,7 @@ pub const PARTITION_BYTES_MAX: u64 = 50 * 1024 * 1024 * 1024;
 pub struct EmulatorConfig {
     /// Which addresses to listen on.
     pub bind: Bind,
-    /// Port of the first region; the other regions use the next ones. 0 means any port for each.
+    /// Port of the account; if it has several regions, they use the next ones. 0 means any port for each.
     pub port: u16,
     /// The control port; 0 means any.
     pub control_port: u16,
@@ -54,8 +56,12 @@ pub struct EmulatorConfig {
     pub partition_bytes_max: u64,
     /// Whether request units are counted, and whether requests are throttled.
     pub request_units: RequestUnitMode,
-    /// Names of the regions, as clients see them; the first one is the write region.
-    pub regions: Vec<String>,
+    /// The regions; the first one is the write region.
+    pub regions: RegionSelection,
+    /// The host that clients are told to find the account at; the one that they used if absent.
+    pub advertise: Option<String>,
+    /// The domain below which the account and each region have a host name of their own, if there is one.
+    pub domain: Option<String>,
     /// Whether every region accepts writes.
     pub multi_write: bool,
     /// Whether the writes of a single partition may move to another region.
@@ -91,7 +97,9 @@ impl Default for EmulatorConfig {
             partitions: None,
             partition_bytes_max: PARTITION_BYTES_MAX,
             request_units: RequestUnitMode::default(),
-            regions: vec!["West US".to_owned()],
+            regions: RegionSelection::default(),
+            advertise: None,
+            domain: None,
             multi_write: false,
             partition_failover: false,
             consistency: ConsistencyLevel::Session,
@@ -106,6 +114,16 @@ impl Default for EmulatorConfig {
 }
 
 impl EmulatorConfig {
+    /// The hosts that clients of the account of this name are told to connect to.
+    pub(crate) fn advertised_hosts(&self, account: &str) -> AdvertisedHosts {
+        let names = AdvertisedHosts::as_requested(self.bind);
+        match (&self.domain, &self.advertise) {
+            (Some(domain), _) => names.with_domain(account, domain),
+            (None, Some(host)) => names.with_host(host),
+            (None, None) => names,
+        }
+    }
+
     /// Parses the key that clients sign with.
     pub(crate) fn account_key(&self) -> Result<AccountKey, StartError> {
         parse_key(&self.key)
@@ -115,6 +133,8 @@ impl EmulatorConfig {
     pub(crate) fn access_control(&self) -> Result<AccessControl, StartError> {
         let mut host_names = HostNames::of_bind(self.bind);
         self.allowed_hosts.iter().for_each(|name| host_names.allow(name));
+        self.advertise.iter().for_each(|name| host_names.allow(name));
+        self.domain.iter().for_each(|domain| host_names.allow(&format!(".{domain}")));
         let default_entra = || match self.bind.is_loopback() {
             true => EntraTokens::Accept,
             false => EntraTokens::Off,

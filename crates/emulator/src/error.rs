@@ -21,10 +21,10 @@ pub enum StartError {
     },
     /// There are too few ports after the first one.
     #[error(
-        "{regions} regions need {regions} ports from {first} on, and ports end at 65535; choose a lower one"
+        "an account with {regions} regions needs {regions} ports after {first}, and ports end at 65535; choose a lower one"
     )]
     NoPortLeft {
-        /// The port of the first region.
+        /// The port of the account.
         first: u16,
         /// How many ports are needed.
         regions: usize,
@@ -67,7 +67,7 @@ impl StartError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ListenerKind {
-    /// The listener of one of the account's regions.
+    /// The listener of the account, or of one of its regions.
     Account,
     /// The listener of the control port.
     Control,

@@ -18,8 +18,11 @@
 pub mod access;
 
 // Starting an emulator.
+mod advertised_hosts;
 pub mod config;
 mod error;
+mod region_selection;
+mod region_servers;
 mod running;
 
 // From HTTP requests to operations and back, and what each operation does.
@@ -37,6 +40,7 @@ pub mod faults;
 mod control;
 mod request_log;
 
+pub use advertised_hosts::{AdvertisedHosts, parse_host_name};
 pub use clock;
 pub use config::{EmulatorConfig, WELL_KNOWN_KEY};
 pub use engine;
@@ -47,6 +51,7 @@ pub use engine::regions;
 pub use error::{ListenerKind, StartError};
 pub use hosted::HostedAccount;
 pub use protocol::account::ConsistencyLevel;
+pub use region_selection::RegionSelection;
 pub use request_log::{REQUEST_LOG_CAPACITY_DEFAULT, REQUEST_LOG_CAPACITY_MAX};
 pub use running::{Emulator, RegionEndpoint, RunningEmulator};
 pub use server;

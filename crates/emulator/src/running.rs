@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::advertised_hosts::AdvertisedHosts;
 use crate::config::EmulatorConfig;
 use crate::control::{Control, ControlAccess};
 use crate::error::{ListenerKind, StartError};
-use crate::faults::{FaultError, Faults, PortControl, PortControlTask, RegionControl};
-use crate::gateway::Gateway;
+use crate::faults::{FaultError, Faults, PortControlTask, RegionControl};
 use crate::hosted::HostedAccount;
+use crate::region_servers::{RegionServers, ServerSettings};
 use engine::account::operations::Operations;
 use engine::account::{self, Account, AccountSettings, ContainerUsage, auto_split};
 use engine::disk::{CloseOnDrop, DataDir};
@@ -24,20 +25,18 @@ impl Emulator {
     /// Must be called inside a Tokio runtime; the servers live on it until the handle is dropped.
     pub async fn start(config: EmulatorConfig) -> Result<RunningEmulator, StartError> {
         let (key, access) = (config.account_key()?, config.access_control()?);
-        // All listeners first: a port that is taken is reported before anything is served.
-        let region_listeners = open_listeners(&config)?;
+        // Before the directory is opened: a port that is taken is reported at once.
+        let account_listeners =
+            Listeners::open(config.bind, config.port).map_err(StartError::listen(ListenerKind::Account))?;
         let control_listeners = Listeners::open(config.bind, config.control_port)
             .map_err(StartError::listen(ListenerKind::Control))?;
-        let tls = Tls::new(config.authority.clone(), config.bind.primary(), config.clock.clone());
-        tls.prepare();
-        let limits = || config.limits.clone();
-        let named = config.regions.iter().zip(&region_listeners);
-        let regions = named.map(|(name, listeners)| Region::new(name, listeners.port())).collect();
+        let regions = config.regions.names().into_iter().map(|name| Region::new(name, 0)).collect();
         let seed = uuid::Uuid::new_v4().as_fields().0;
         let settings = AccountSettings {
             key,
             topology: Topology::new(regions, config.multi_write, config.consistency, config.lag)?
                 .with_partition_failover(config.partition_failover),
+            region_source: config.regions.source(),
             partitions: config.partitions,
             partition_bytes_max: config.partition_bytes_max,
             request_units: config.request_units,
@@ -47,21 +46,35 @@ impl Emulator {
             None => Account::new(settings),
             Some(data) => open_account(settings, data).await?,
         };
+        // Closes the directory if a region's port cannot be opened.
+        let disk_guard = CloseOnDrop(account.disk.clone());
+        let advertised_hosts = config.advertised_hosts(&account.name);
         let control_access =
             ControlAccess { host_names: access.host_names.clone(), token: config.control_token.clone() };
-        let hosted = HostedAccount::new(account, seed.into()).with_access(access);
+        let hosted = HostedAccount::new(account, seed.into())
+            .with_access(access)
+            .with_advertised_hosts(advertised_hosts);
         let account = Arc::clone(&hosted.account);
         make_indexes(&account);
         auto_split::resume(&account, config.clock.uptime());
         hosted.request_log.set_capacity(config.request_log_capacity);
-        let serve = |(listeners, region)| {
-            let gateway = Gateway::new(&hosted, RegionId(region), config.clock.clone());
-            Server::start(listeners, Arc::new(gateway), Some(tls.clone()), limits())
+        let names: Vec<String> =
+            account.regions.current().regions().map(|(_, region)| region.name.clone()).collect();
+        let certificate_names = hosted.advertised_hosts.certificate_names(&names);
+        let tls = Tls::new(config.authority.clone(), config.bind.primary(), config.clock.clone())
+            .with_names(certificate_names);
+        tls.prepare();
+        hosted.account.events.set_clock(config.clock.clone());
+        let ports = hosted.port_control(&config.clock);
+        let settings = ServerSettings {
+            bind: config.bind,
+            port: config.port,
+            limits: config.limits.clone(),
+            tls: tls.clone(),
+            clock: config.clock.clone(),
         };
-        let regions: Vec<Server> = region_listeners.into_iter().zip(0..).map(serve).collect();
-        let ports = regions.iter().map(Server::server_port).collect();
-        let ports = PortControl::new(Arc::clone(&hosted.account_faults), config.clock.clone(), ports);
-        let ports = Arc::new(ports);
+        let servers = RegionServers::start(hosted.clone(), settings, Arc::clone(&ports), account_listeners)?;
+        let servers = Arc::new(servers);
         let port_control_task = PortControlTask::start(Arc::clone(&ports));
         let faults = hosted.faults(ports, config.clock.clone());
         let control = Control {
@@ -69,16 +82,19 @@ impl Emulator {
             request_log: Arc::clone(&hosted.request_log),
             clock: config.clock.clone(),
             access: control_access,
-            host: config.bind.host(),
+            advertised_hosts: Arc::clone(&hosted.advertised_hosts),
+            servers: Arc::clone(&servers),
             faults: faults.clone(),
             operations: Operations::new(Arc::clone(&account), config.clock.clone()),
         };
-        let control = Server::start(control_listeners, Arc::new(control), Some(tls.clone()), limits());
+        let limits = config.limits.clone();
+        let control = Server::start(control_listeners, Arc::new(control), Some(tls.clone()), limits);
         Ok(RunningEmulator {
-            disk_guard: CloseOnDrop(account.disk.clone()),
+            disk_guard,
             config,
             account,
-            regions,
+            advertised_hosts: Arc::clone(&hosted.advertised_hosts),
+            servers: OwnedServers(servers),
             control,
             tls,
             faults,
@@ -93,11 +109,22 @@ pub struct RunningEmulator {
     disk_guard: CloseOnDrop,
     config: EmulatorConfig,
     account: Arc<Account>,
-    regions: Vec<Server>,
+    advertised_hosts: Arc<AdvertisedHosts>,
+    servers: OwnedServers,
     control: Server,
     tls: Tls,
     faults: Faults,
     _port_control_task: PortControlTask,
+}
+
+/// The servers of a running emulator, which close with it even if a request to the control port still runs.
+#[derive(Debug)]
+struct OwnedServers(Arc<RegionServers>);
+
+impl Drop for OwnedServers {
+    fn drop(&mut self) {
+        drop(self.0.take());
+    }
 }
 
 /// The endpoints of one region.
@@ -145,9 +172,9 @@ impl RunningEmulator {
         &self.config.key
     }
 
-    /// The port of the account: that of its first region.
+    /// The port of the account's own endpoint, which belongs to no region if there are several.
     pub fn port(&self) -> u16 {
-        self.regions[0].port()
+        self.servers.0.account_port()
     }
 
     /// The number of the control port.
@@ -167,12 +194,17 @@ impl RunningEmulator {
             let region = topology.region(*id);
             RegionEndpoint {
                 name: region.name.clone(),
-                endpoint: self.url("http", region.port),
-                https_endpoint: self.url("https", region.port),
+                endpoint: self.advertised_hosts.region_url("http", &region.name, region.port),
+                https_endpoint: self.advertised_hosts.region_url("https", &region.name, region.port),
                 writes: topology.takes_item_writes(*id),
             }
         };
         topology.failover_order().iter().map(endpoint).collect()
+    }
+
+    /// The host names of the account: what clients are told to connect to.
+    pub fn advertised_hosts(&self) -> &AdvertisedHosts {
+        &self.advertised_hosts
     }
 
     /// The request units that were spent, by container, partition and region.
@@ -204,7 +236,7 @@ impl RunningEmulator {
     /// Lets requests in flight finish within a short grace period, then closes everything.
     pub async fn stop(self) {
         let mut stopping = tokio::task::JoinSet::new();
-        for server in self.regions.into_iter().chain([self.control]) {
+        for server in self.servers.0.take().into_iter().chain([self.control]) {
             stopping.spawn(server.stop());
         }
         stopping.join_all().await;
@@ -215,28 +247,8 @@ impl RunningEmulator {
     }
 
     fn account_url(&self, scheme: &str) -> String {
-        self.url(scheme, self.port())
+        self.advertised_hosts.account_url(scheme, self.port())
     }
-
-    fn url(&self, scheme: &str, port: u16) -> String {
-        format!("{scheme}://{}:{port}/", self.config.bind.host())
-    }
-}
-
-/// Opens the listeners of each region, on consecutive ports unless any port will do.
-fn open_listeners(config: &EmulatorConfig) -> Result<Vec<Listeners>, StartError> {
-    let numbers = (0..config.regions.len()).map(|at| match config.port {
-        0 => Some(0),
-        first => u16::try_from(at).ok().and_then(|at| first.checked_add(at)),
-    });
-    numbers
-        .map(|port| match port {
-            Some(port) => {
-                Listeners::open(config.bind, port).map_err(StartError::listen(ListenerKind::Account))
-            }
-            None => Err(StartError::NoPortLeft { first: config.port, regions: config.regions.len() }),
-        })
-        .collect()
 }
 
 /// Opens the account that is stored in a directory, on a blocking thread because that may take a while.

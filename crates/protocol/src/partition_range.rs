@@ -58,7 +58,7 @@ pub struct PartitionKeyRange {
     /// The partition's share of the container's throughput.
     #[serde(default)]
     pub throughput_fraction: f64,
-    /// The state of the partition; `online` for every listed range.
+    /// The state of the partition: `online`, or `splitting` before others replace it.
     #[serde(default)]
     pub status: String,
     /// The ids of all ancestors from which it was split.

@@ -99,10 +99,15 @@ impl Authority {
         &self.certificate_pem
     }
 
-    /// Issues a certificate for a server on this machine that also listens on `bind`.
-    pub(crate) fn issue(&self, bind: IpAddr, now: Ticks) -> Result<ServerCertificate, AuthorityError> {
+    /// Issues a certificate for a server on this machine that also listens on `bind` and has further `names`.
+    pub(crate) fn issue(
+        &self,
+        bind: IpAddr,
+        names: &[String],
+        now: Ticks,
+    ) -> Result<ServerCertificate, AuthorityError> {
         let key = KeyPair::generate()?;
-        let certificate = server_params(bind, now)?.signed_by(&key, &self.issuer)?;
+        let certificate = server_params(bind, names, now)?.signed_by(&key, &self.issuer)?;
         Ok(ServerCertificate {
             certificate: certificate.der().clone(),
             key: PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
@@ -153,8 +158,11 @@ fn authority_params(key: &KeyPair) -> CertificateParams {
     params
 }
 
-fn server_params(bind: IpAddr, now: Ticks) -> Result<CertificateParams, rcgen::Error> {
-    let mut params = CertificateParams::new(SERVER_NAMES.map(str::to_owned))?;
+fn server_params(bind: IpAddr, names: &[String], now: Ticks) -> Result<CertificateParams, rcgen::Error> {
+    // An IPv6 address has brackets in a URL, and none in a certificate.
+    let names = names.iter().map(|name| name.trim_start_matches('[').trim_end_matches(']').to_owned());
+    let mut params =
+        CertificateParams::new(SERVER_NAMES.map(str::to_owned).into_iter().chain(names).collect::<Vec<_>>())?;
     let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
     if !bind.is_unspecified() && !addresses.contains(&bind) {
         addresses.push(bind);

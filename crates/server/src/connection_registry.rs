@@ -104,11 +104,17 @@ impl ConnectionRegistry {
         }
     }
 
-    /// Ends every connection that is open now with a TCP reset. Later connections are served.
-    pub(crate) fn reset_open(&self) {
-        for activity in self.lock().activities.values() {
-            activity.abort_with_reset();
-        }
+    /// Ends every connection that is open now with a TCP reset, and returns how many there were. Later
+    /// connections are served.
+    pub(crate) fn reset_open(&self) -> usize {
+        let open = self.lock();
+        open.activities.values().for_each(|activity| activity.abort_with_reset());
+        open.activities.len()
+    }
+
+    /// How many connections are open.
+    pub(crate) fn open_count(&self) -> usize {
+        self.lock().activities.len()
     }
 
     /// Stops all reading and writing, or lets it continue.

@@ -7,8 +7,8 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -28,6 +28,16 @@ struct Inner {
     registry: Arc<ConnectionRegistry>,
     /// Whether the server has stopped, so that the port must not be opened again.
     is_shut_down: AtomicBool,
+    on_swallowed: OnceLock<SwallowedObserver>,
+}
+
+/// Called for each connection that is accepted while the port is silent.
+struct SwallowedObserver(Box<dyn Fn() + Send + Sync>);
+
+impl std::fmt::Debug for SwallowedObserver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SwallowedObserver").finish_non_exhaustive()
+    }
 }
 
 /// The listening socket of one address of the port.
@@ -55,7 +65,14 @@ impl ServerPort {
             })
         };
         let listeners = listeners.sockets.into_iter().filter_map(listener).collect();
-        ServerPort(Arc::new(Inner { port, listeners, registry, is_shut_down: AtomicBool::new(false) }))
+        let (is_shut_down, on_swallowed) = (AtomicBool::new(false), OnceLock::new());
+        ServerPort(Arc::new(Inner { port, listeners, registry, is_shut_down, on_swallowed }))
+    }
+
+    /// Calls `observer` for each connection that is accepted while the port is silent. The first observer counts.
+    pub fn observe_swallowed(&self, observer: impl Fn() + Send + Sync + 'static) {
+        // Fails only if there is one already.
+        let _ = self.0.on_swallowed.set(SwallowedObserver(Box::new(observer)));
     }
 
     /// The port number, whether or not the port is open.
@@ -68,13 +85,13 @@ impl ServerPort {
         self.0.listeners.len()
     }
 
-    /// Refuses new connections from now on, and resets those that are open.
-    pub fn close(&self) {
+    /// Refuses new connections from now on, and resets those that are open. Returns how many were open.
+    pub fn close(&self) -> usize {
         for listener in &self.0.listeners {
             // Dropping the socket closes it, so the next connection attempt is refused.
             drop(listener.lock().socket.take());
         }
-        self.0.registry.reset_open();
+        self.0.registry.reset_open()
     }
 
     /// Accepts connections again, on the same port. Does nothing for an address that is open, or when the
@@ -100,13 +117,11 @@ impl ServerPort {
         Ok(())
     }
 
-    /// Silences the port or ends the silence. While it is silent, the kernel still accepts connections, but
-    /// nothing is read or written; afterwards every connection continues where it stopped.
-    pub fn set_silent(&self, silent: bool) {
+    /// Silences the port or ends the silence. While it is silent, connections are accepted, but nothing is read
+    /// or written; afterwards every connection continues where it stopped. Returns how many were open.
+    pub fn set_silent(&self, silent: bool) -> usize {
         self.0.registry.set_silent(silent);
-        for listener in &self.0.listeners {
-            listener.lock().wake();
-        }
+        self.0.registry.open_count()
     }
 
     /// Closes the port for good and leaves open connections alone.
@@ -119,22 +134,24 @@ impl ServerPort {
         }
     }
 
-    /// Accepts the next connection at one of the addresses. Waits while the port is closed or silent.
+    /// Accepts the next connection at one of the addresses. Waits while the port is closed.
     pub(crate) async fn accept(&self, listener: usize) -> io::Result<TcpStream> {
-        poll_fn(|cx| self.poll_accept(listener, cx)).await
+        let accepted = poll_fn(|cx| self.poll_accept(listener, cx)).await?;
+        if let Some(observer) = self.0.on_swallowed.get().filter(|_| self.0.registry.is_silent()) {
+            (observer.0)();
+        }
+        Ok(accepted)
     }
 
     fn poll_accept(&self, listener: usize, cx: &mut Context<'_>) -> Poll<io::Result<TcpStream>> {
         let mut state = self.0.listeners[listener].lock();
-        // Stored even when the socket is ready: `open` and `set_silent` wake it after a change.
+        // Stored even when the socket is ready: `open` wakes it after a change.
         if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
             state.waker = Some(cx.waker().clone());
         }
         match &state.socket {
-            Some(socket) if !self.0.registry.is_silent() => {
-                socket.poll_accept(cx).map_ok(|(stream, _)| stream)
-            }
-            _ => Poll::Pending,
+            Some(socket) => socket.poll_accept(cx).map_ok(|(stream, _)| stream),
+            None => Poll::Pending,
         }
     }
 }

@@ -36,6 +36,8 @@ pub struct Tls(Arc<Inner>);
 struct Inner {
     source: AuthoritySource,
     bind: IpAddr,
+    /// Further host names of the certificate.
+    names: Vec<String>,
     clock: Clock,
     identity: OnceCell<Identity>,
 }
@@ -66,7 +68,15 @@ impl Tls {
     /// Prepares TLS without creating a certificate yet. The certificate will name `bind` and the usual local
     /// host names.
     pub fn new(source: AuthoritySource, bind: IpAddr, clock: Clock) -> Tls {
-        Tls(Arc::new(Inner { source, bind, clock, identity: OnceCell::new() }))
+        Tls(Arc::new(Inner { source, bind, names: Vec::new(), clock, identity: OnceCell::new() }))
+    }
+
+    /// TLS whose certificate will also name these hosts. Must be called before the certificate is needed.
+    #[must_use]
+    pub fn with_names(self, names: Vec<String>) -> Tls {
+        let Inner { source, bind, clock, .. } = &*self.0;
+        let (source, bind, clock) = (source.clone(), *bind, clock.clone());
+        Tls(Arc::new(Inner { source, bind, names, clock, identity: OnceCell::new() }))
     }
 
     /// Starts to create the certificate if its authority is stored in a folder. Must be called inside a Tokio
@@ -114,7 +124,7 @@ impl Inner {
                 }
             },
         };
-        let served = authority.issue(self.bind, now)?;
+        let served = authority.issue(self.bind, &self.names, now)?;
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()

@@ -32,7 +32,7 @@ fn violated(report: &Report) -> Vec<Guarantee> {
 /// An account that runs already, in the regions of the scenarios.
 async fn account() -> RunningEmulator {
     let mut config = EmulatorConfig::default();
-    config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec();
+    config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec().into();
     Emulator::start(config).await.expect("the emulator starts")
 }
 

@@ -16,7 +16,7 @@ Examples:
                                           run the variants with these settings of the client
   peri chaos mine.toml --show             show the schedule of a file without running it
   peri chaos region-down --json           print a line of JSON for each run
-  peri chaos mine.toml --attach           run on the account of a running `peri up`, in a new database
+  peri chaos mine.toml --attach           run on a running `peri up --regions 3`, in a new database
 
 A scenario runs on an account in three regions in this process. The Perihelion client reads and writes steadily while
 faults begin and end. A scenario with several variants runs once for each: one or all regions accept writes, the client

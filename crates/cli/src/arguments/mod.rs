@@ -7,6 +7,7 @@ mod clock;
 mod completions;
 mod container_path;
 mod control;
+mod events;
 mod export;
 mod fault;
 mod import;
@@ -27,6 +28,7 @@ pub(crate) use clock::{Clock, ClockAction};
 pub(crate) use completions::Completions;
 pub(crate) use container_path::ContainerPath;
 pub(crate) use control::ControlOptions;
+pub(crate) use events::Events;
 pub(crate) use export::Export;
 pub(crate) use fault::{CloseTime, Fault, FaultAction};
 pub(crate) use import::{Import, OnError};
@@ -48,6 +50,7 @@ Examples:
   peri cert --out ca.pem         save the certificate that https clients have to trust
   peri status                    show the regions and containers of a running account
   peri requests --follow         show requests as they happen
+  peri events --follow           show what happens to the account: outages, failovers, splits
   peri region down eastus        take a region down; `peri region up` brings it back
   peri fault status 429          make requests fail
   peri snapshot save clean       save the account, to restore it between tests
@@ -87,6 +90,7 @@ pub(crate) enum Command {
     Cert(Cert),
     Status(Status),
     Requests(Requests),
+    Events(Events),
     Region(Region),
     Fault(Box<Fault>),
     Partition(Partition),

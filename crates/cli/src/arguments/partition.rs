@@ -9,9 +9,12 @@ Examples:
   peri partition list                       show all partitions with their size and usage
   peri partition list shop/items            show the partitions of one container
   peri partition split shop/items 0         split range 0 in the middle
-  peri partition split shop/items 0 --hold 2s   respond with 410/1007 for two seconds before the split
+  peri partition split shop/items 0 --hold 2s   respond with 410/1007 for two seconds, then split
   peri partition merge shop/items 1 2       merge two adjacent ranges
   peri partition failover shop/items 0 'East US'   move the writes of range 0; needs peri up --partition-failover
+
+While a split is held, every request to the range gets 410/1007, and the list of ranges shows it as splitting. Without
+--hold requests wait for the swap, as behind the service's gateway, and none is refused.
 
 A request to a range that no longer exists gets 410/1002, and the client reads the ranges again. Continuations
 and change feeds from before a split or merge remain valid.";
@@ -43,7 +46,7 @@ pub(crate) enum PartitionAction {
         /// Effective partition key of the split, in hexadecimal [default: the middle]
         #[arg(long, value_name = "EPK")]
         at: Option<String>,
-        /// Respond with 410/1007 for this time before the split
+        /// Respond to every request to the range with 410/1007 for this time, then split it
         #[arg(long, value_name = "DURATION")]
         hold: Option<HumanDuration>,
     },

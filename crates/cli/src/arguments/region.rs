@@ -15,6 +15,7 @@ Examples:
   peri region slow \"East US\" 200ms                   delay requests; also 10ms..50ms, or p50=20ms,p99=800ms
   peri region storm \"East US\" --share 0.5            throttle half of the requests with 429/3200
   peri region up \"East US\"                           end all of these
+  peri region add \"East US\"                          add a region while the account runs
   peri region failover \"East US\"                     make it the write region; the former one returns 403/3
   peri region lag 20ms..50ms                         set the replication lag, drawn again for each commit
   peri region lag 2s --from \"West US\" --to \"East US\"  set the lag in one direction
@@ -23,7 +24,7 @@ Examples:
 
 A region that lags returns the data that it has. A client whose session has seen newer data gets 404/1002 there.";
 
-/// Show the regions, take them down and up, fail over, and set the replication lag
+/// Show the regions, add one, take them down and up, fail over, and set the replication lag
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Region {
@@ -81,6 +82,11 @@ pub(crate) enum RegionAction {
         share: Option<f64>,
         #[command(flatten)]
         duration: DurationOption,
+    },
+    /// Add a region, the last in failover order, or list a removed one again
+    Add {
+        /// Name of the region, as clients see it: 'East US'
+        name: String,
     },
     /// Make a region the write region
     Failover {

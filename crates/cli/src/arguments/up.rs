@@ -6,7 +6,10 @@ use std::str::FromStr;
 
 use emulator::config::PARTITION_BYTES_MAX;
 use emulator::regions::Lag;
-use emulator::{Bind, ConsistencyLevel, Fsync, REQUEST_LOG_CAPACITY_DEFAULT, RequestUnitMode};
+use emulator::{
+    Bind, ConsistencyLevel, Fsync, REQUEST_LOG_CAPACITY_DEFAULT, RegionSelection, RequestUnitMode,
+    parse_host_name,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -15,10 +18,12 @@ Examples:
   peri up --json                        print one line of JSON on stdout when it is ready, for scripts
   peri up --bind 0.0.0.0 --key KEY --control-token TOKEN
                                         accept connections from other machines and from containers
-  peri up --regions 'West US'           use one region instead of three
+  peri up --regions 3                   use three regions; each has a port of its own after the account's
+  peri up --regions 'West US,East US'   name the regions; the first one is the write region
+  peri up --domain documents.test       name the hosts perihelion.documents.test and perihelion-westus.documents.test
   peri up --data-dir ./account          store the account on disk; it survives kill -9
   peri up --data-dir ./account --fsync always   it also survives loss of power; writes wait for the disk
-  peri up --multi-write --lag 100ms     accept writes in every region, with a replication lag of 100 ms
+  peri up --regions 3 --multi-write     accept writes in every region
   peri up --ru enforce                  throttle requests beyond the throughput with 429, as the service does
 
 The account accepts http and https on the same port. The endpoint in --json uses http, so that clients need not trust
@@ -28,15 +33,15 @@ a certificate. Replace http by https to use TLS (see `peri cert`).";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Up {
-    /// Port of the first region; the other regions use the next ports; 0 means any free port for each
+    /// Port of the account; several regions use the next ports; 0 means any free port for each
     #[arg(long, default_value_t = 8081)]
     pub(crate) port: u16,
 
-    /// Names of the regions; the first one is the write region
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "West US,East US,North Europe")]
-    pub(crate) regions: Vec<String>,
+    /// Number or names of the regions; the first one is the write region [default: those in --data-dir, or South Central US]
+    #[arg(long, value_name = "N|NAMES", value_parser = parse_regions)]
+    pub(crate) regions: Option<RegionSelection>,
 
-    /// Accept writes in every region
+    /// Accept writes in every region, if there are several
     #[arg(long)]
     pub(crate) multi_write: bool,
 
@@ -61,6 +66,14 @@ pub(crate) struct Up {
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
 
+    /// Host name or address that clients are told to connect to [default: the one that each client uses]
+    #[arg(long, value_name = "HOST", value_parser = parse_host_name)]
+    pub(crate) advertise: Option<String>,
+
+    /// Domain below which the account and each region get a host name of their own
+    #[arg(long, value_name = "DOMAIN", value_parser = parse_host_name, conflicts_with = "advertise")]
+    pub(crate) domain: Option<String>,
+
     /// Account key, in base64 [default: the well-known emulator key]
     #[arg(long, env = "PERI_KEY", hide_env_values = true, allow_hyphen_values = true)]
     pub(crate) key: Option<String>,
@@ -78,7 +91,7 @@ pub(crate) struct Up {
     #[arg(long, value_name = "TOKENS")]
     pub(crate) entra: Option<Entra>,
 
-    /// Physical partitions of each new container [default: one per 10,000 RU/s]
+    /// Physical partitions of each new container [default: one per 6,000 RU/s, or 10,000 if they are autoscaled or shared]
     #[arg(long, value_name = "N")]
     pub(crate) partitions: Option<NonZeroU32>,
 
@@ -117,6 +130,14 @@ pub(crate) struct Up {
     /// Print one line of JSON on stdout when the account is ready, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Parses the number of regions, or their names separated by commas.
+fn parse_regions(text: &str) -> Result<RegionSelection, String> {
+    match text.trim().parse::<usize>() {
+        Ok(count) => Ok(RegionSelection::Count(count)),
+        Err(_) => Ok(RegionSelection::Named(text.split(',').map(|name| name.trim().to_owned()).collect())),
+    }
 }
 
 /// Which tokens of Microsoft Entra ID are accepted.

@@ -152,10 +152,21 @@ fn table(rules: &[Value]) -> Table {
             effect_text(&rule["effect"]),
             match_text(rule),
             state(rule),
-            format!("{} of {}", text(&rule["struck"]), text(&rule["met"])),
+            injected(rule),
         ]);
     }
     table
+}
+
+/// How many requests a rule applied to, or how many connections of each region.
+fn injected(rule: &Value) -> String {
+    match rule["connections"].as_object() {
+        None => format!("{} of {}", text(&rule["struck"]), text(&rule["met"])),
+        Some(by_region) => {
+            let counts = by_region.iter().map(|(region, count)| format!("{region} {}", text(count)));
+            format!("connections: {}", counts.collect::<Vec<_>>().join(", "))
+        }
+    }
 }
 
 /// The effect of a rule as text: `delay 20ms, 429/3200`.
@@ -247,12 +258,15 @@ mod tests {
             json!({"id": "storm", "match": {"operations": ["read", "query"], "regions": ["East US"]}, "share": 0.3,
                    "effect": {"delay": "5ms", "status": 429, "subStatus": 3200}, "state": "active",
                    "endsIn": "30s", "met": 10, "struck": 3}),
+            json!({"id": "region:eastus", "effect": {"connection": "refuse"}, "match": {"regions": ["East US"]},
+                   "state": "active", "met": 7, "struck": 7, "connections": {"East US": 7}}),
             json!({"id": "fault-1", "effect": {"connection": "closeBefore"}, "state": "ended", "met": 1, "struck": 1}),
         ];
         let expected = "\
-RULE     EFFECT               MATCH                           STATE             INJECTED
-storm    delay 5ms, 429/3200  read|query, East US, share 0.3  active, 30s left  3 of 10
-fault-1  closeBefore          everything                      ended             1 of 1";
+RULE           EFFECT               MATCH                           STATE             INJECTED
+storm          delay 5ms, 429/3200  read|query, East US, share 0.3  active, 30s left  3 of 10
+region:eastus  refuse               East US                         active            connections: East US 7
+fault-1        closeBefore          everything                      ended             1 of 1";
         assert_eq!(table(&rules).to_string(), expected);
         assert_eq!(rules_text(&json!({"seed": 7, "rules": []})), "no rules (seed 7)");
     }

@@ -32,6 +32,7 @@ pub(crate) fn run(region: &Region) -> Result<(), CommandError> {
             let body = json!({ "retryAfter": retry_after, "share": share });
             post(name, "storm", body, Some(duration))
         }
+        RegionAction::Add { name } => post(name, "add", json!({}), None),
         RegionAction::Failover { name } => post(name, "failover", json!({}), None),
         RegionAction::Lag { lag, from, to } => {
             port.post("/regions/lag", &json!({ "lag": lag.to_string(), "from": from, "to": to }))

@@ -96,7 +96,7 @@ fn cells(request: &Value) -> [String; 9] {
 }
 
 /// The time of day: `19:23:36.123` of `2026-11-15T19:23:36.1234567Z`.
-fn clock_time(time: &str) -> String {
+pub(super) fn clock_time(time: &str) -> String {
     let time = time.split_once('T').map_or(time, |(_, time)| time).trim_end_matches('Z');
     let (seconds, fraction) = time.split_once('.').unwrap_or((time, ""));
     format!("{seconds}.{:0<3}", fraction.get(..3).unwrap_or(fraction))

@@ -20,7 +20,12 @@ fn overview(topology: &Value) -> String {
     let multi_write = if topology["multiWrite"] == true { ", writes in all regions" } else { "" };
     let consistency = text(&topology["consistency"]);
     let regions = region::table(&topology["regions"]);
-    format!("consistency {consistency}{multi_write}\n\n{regions}\n\n{}", containers(&topology["databases"]))
+    let endpoint = text(&topology["endpoint"]);
+    let account = format!("account     {}", endpoint.trim_end_matches('/'));
+    format!(
+        "{account}\nconsistency {consistency}{multi_write}\n\n{regions}\n\n{}",
+        containers(&topology["databases"])
+    )
 }
 
 fn containers(databases: &Value) -> String {

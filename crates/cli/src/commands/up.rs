@@ -61,7 +61,9 @@ fn config(up: &Up) -> Result<EmulatorConfig, CommandError> {
     config.partition_bytes_max = up.partition_size;
     config.request_log_capacity = up.keep_requests;
     config.request_units = up.ru.into();
-    config.regions.clone_from(&up.regions);
+    config.regions = up.regions.clone().unwrap_or_default();
+    config.advertise.clone_from(&up.advertise);
+    config.domain.clone_from(&up.domain);
     config.multi_write = up.multi_write;
     config.partition_failover = up.partition_failover;
     config.consistency = up.consistency.into();

@@ -9,6 +9,7 @@ use emulator::{RegionEndpoint, RunningEmulator};
 #[derive(Debug)]
 pub(crate) struct Banner {
     elapsed: Duration,
+    https_endpoint: String,
     regions: Vec<RegionEndpoint>,
     https_connection_string: String,
     http_connection_string: String,
@@ -20,6 +21,7 @@ impl Banner {
     pub(crate) fn of(running: &RunningEmulator, elapsed: Duration) -> Banner {
         Banner {
             elapsed,
+            https_endpoint: running.https_endpoint(),
             regions: running.regions(),
             https_connection_string: running.https_connection_string(),
             http_connection_string: running.connection_string(),
@@ -38,15 +40,20 @@ impl fmt::Display for Banner {
         let control = self.control_endpoint.trim_end_matches('/');
         writeln!(f, "  perihelion {version}   local cloud ready in {}", Milliseconds(self.elapsed))?;
         writeln!(f)?;
-        for (at, region) in self.regions.iter().enumerate() {
-            let label = if at == 0 { "account" } else { "" };
-            let endpoint = region.https_endpoint.trim_end_matches('/');
-            let writes = if region.writes { ", write" } else { "" };
-            writeln!(f, "  {label:<13}{endpoint}   ({}{writes})", region.name)?;
+        let account = self.https_endpoint.trim_end_matches('/');
+        match self.regions.as_slice() {
+            [only] => writeln!(f, "  account      {account}   ({})", only.name)?,
+            _ => writeln!(f, "  account      {account}   (leads to the write region)")?,
         }
         writeln!(f, "               {}", self.https_connection_string)?;
         writeln!(f, "               http on the same port, for clients that do not trust `peri cert`:")?;
         writeln!(f, "               {}", self.http_connection_string)?;
+        for (at, region) in self.regions.iter().enumerate().filter(|_| self.regions.len() > 1) {
+            let label = if at == 0 { "regions" } else { "" };
+            let endpoint = region.https_endpoint.trim_end_matches('/');
+            let writes = if region.writes { ", write" } else { "" };
+            writeln!(f, "  {label:<13}{endpoint}   ({}{writes})", region.name)?;
+        }
         writeln!(f, "  control      {control}    {control}/health/ready")?;
         write!(f, "  data         {}", self.data)
     }
@@ -81,9 +88,10 @@ mod tests {
 
     #[test]
     fn the_banner_shows_where_everything_is_and_what_to_paste() {
-        let banner = Banner {
+        let mut banner = Banner {
             elapsed: Duration::from_micros(3_456),
-            regions: vec![region("West US", 8081, true), region("East US", 8082, false)],
+            https_endpoint: "https://localhost:8081/".to_owned(),
+            regions: vec![region("West US", 8082, true), region("East US", 8083, false)],
             https_connection_string: "AccountEndpoint=https://localhost:8081/;AccountKey=a2V5;".to_owned(),
             http_connection_string: "AccountEndpoint=http://localhost:8081/;AccountKey=a2V5;".to_owned(),
             control_endpoint: "http://localhost:1234/".to_owned(),
@@ -91,14 +99,19 @@ mod tests {
         };
         let expected = "  perihelion VERSION   local cloud ready in 3.5 ms
 
-  account      https://localhost:8081   (West US, write)
-               https://localhost:8082   (East US)
+  account      https://localhost:8081   (leads to the write region)
                AccountEndpoint=https://localhost:8081/;AccountKey=a2V5;
                http on the same port, for clients that do not trust `peri cert`:
                AccountEndpoint=http://localhost:8081/;AccountKey=a2V5;
+  regions      https://localhost:8082   (West US, write)
+               https://localhost:8083   (East US)
   control      http://localhost:1234    http://localhost:1234/health/ready
   data         in memory";
         assert_eq!(banner.to_string(), expected.replace("VERSION", env!("CARGO_PKG_VERSION")));
+        banner.regions.truncate(1);
+        let alone = banner.to_string();
+        assert!(alone.contains("account      https://localhost:8081   (West US)\n"), "{alone}");
+        assert!(!alone.contains("8082"), "an only region has the account's endpoint: {alone}");
     }
 
     #[test]

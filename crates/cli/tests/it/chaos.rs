@@ -123,7 +123,7 @@ fn a_violated_guarantee_has_an_exit_code_and_says_how_to_repeat_the_run() {
 
 #[test]
 fn attach_uses_a_running_account_and_cleans_up() {
-    let account = TestAccount::with(&[]);
+    let account = TestAccount::with(&["--regions", "3"]);
     let calm =
         VIOLATION.replace("status = 404", "delay = '1ms'").replace("calm", "writes = ['one', 'all']\ncalm");
     account.write("calm.toml", &calm.replace("[load]", "[load]\ndeadline = '20s'\ntolerance = '5s'"));
@@ -157,7 +157,7 @@ for = '10m'
 #[test]
 fn a_signal_ends_a_run_and_cleans_up() {
     for signal in ["INT", "TERM"] {
-        let account = TestAccount::with(&[]);
+        let account = TestAccount::with(&["--regions", "3"]);
         account.write("endless.toml", ENDLESS);
         let mut command = account.command(&["chaos", "endless.toml", "--attach"]);
         let piped = std::process::Stdio::piped;

@@ -13,13 +13,47 @@ fn two_regions() -> TestAccount {
 fn status_shows_the_regions_and_no_containers() {
     let account = two_regions();
     let status = account.stdout_of(&["status"]);
-    assert!(status.starts_with("consistency Session\n\nREGION "), "{status}");
+    let endpoint = account.up.account()["endpoint"].as_str().unwrap().trim_end_matches('/');
+    let first = format!("account     {endpoint}\nconsistency Session\n\nREGION ");
+    assert!(status.starts_with(&first), "{status}");
     assert!(
         status.contains("\nWest US  http://localhost:") && status.ends_with("\n\nno containers"),
         "{status}"
     );
     let json: Value = serde_json::from_str(&account.stdout_of(&["status", "--json"])).unwrap();
     assert_eq!(json["regions"][1]["name"], "East US");
+}
+
+#[test]
+fn a_region_is_added_while_the_account_runs_and_stays_in_its_directory() {
+    let account = TestAccount::with(&["--data-dir", "data"]);
+    let listed = account.stdout_of(&["region", "add", "East US"]);
+    assert!(listed.contains("South Central US  http") && listed.contains("\nEast US "), "{listed}");
+    account.fails_with(&["region", "add", " "], 6, "a region needs a name");
+    let TestAccount { folder, up } = account;
+    up.signal("TERM");
+    assert_eq!(up.end().0.code(), Some(0));
+    let up = folder.up(&["--data-dir", "data"]);
+    let names: Vec<_> =
+        up.account()["regions"].as_array().unwrap().iter().map(|region| region["name"].clone()).collect();
+    assert_eq!(names, ["South Central US", "East US"]);
+}
+
+#[test]
+fn events_are_shown_and_logged() {
+    let account = TestAccount::with(&["--regions", "West US,East US", "-v"]);
+    account.stdout_of(&["region", "down", "eastus", "--for", "1h"]);
+    account.stdout_of(&["region", "failover", "eastus"]);
+    let shown = account.stdout_of(&["events"]);
+    assert!(shown.starts_with("TIME ") && shown.contains("regionDown  East US  it is down"), "{shown}");
+    assert!(shown.contains("for 1h") && shown.contains("failover"), "{shown}");
+    let json: Value =
+        serde_json::from_str(&account.stdout_of(&["events", "--kind", "failover", "--json"])).unwrap();
+    assert_eq!(json["events"].as_array().map(Vec::len), Some(1));
+    account.fails_with(&["events", "--region", "Mars"], 6, "'West US'");
+    account.up.signal("TERM");
+    let (_, _, stderr) = account.up.end();
+    assert!(stderr.contains("\"regionDown\"") && stderr.contains("\"failover\""), "{stderr}");
 }
 
 #[test]

@@ -267,7 +267,7 @@ fn items_are_imported_despite_splits_merges_and_throttling() {
 
 #[test]
 fn items_are_imported_after_a_failover() {
-    let account = TestAccount::with(&["--lag", "0ms"]);
+    let account = TestAccount::with(&["--regions", "2", "--lag", "0ms"]);
     account.write("one.json", "[{\"id\":\"1\",\"pk\":\"a\"}]");
     account.stdout_of(&["region", "failover", "eastus"]);
     account.expect(0, &[&["import", "d/c", "one.json"][..], &CREATE].concat());

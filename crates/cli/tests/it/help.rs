@@ -28,6 +28,7 @@ fn the_help_of_each_command_matches_its_snapshot() {
         "chaos",
         "clock",
         "completions",
+        "events",
         "export",
         "fault",
         "import",

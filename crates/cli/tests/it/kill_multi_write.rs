@@ -67,7 +67,17 @@ fn multi_write_regions_lose_nothing_and_converge() {
 }
 
 fn up(folder: &TestFolder, fsync: &str) -> Up {
-    folder.up(&["--multi-write", "--lag", "1ms..5ms", "--data-dir", "data", "--fsync", fsync])
+    folder.up(&[
+        "--regions",
+        "3",
+        "--multi-write",
+        "--lag",
+        "1ms..5ms",
+        "--data-dir",
+        "data",
+        "--fsync",
+        fsync,
+    ])
 }
 
 /// A client of each region, that of the hub first.

@@ -13,11 +13,11 @@ use crate::binary::{TestFolder, connect, get, text};
 #[test]
 fn the_ready_line_has_exactly_the_documented_properties() {
     let folder = TestFolder::new();
-    let up = folder.up(&[]);
+    let up = folder.up(&["--regions", "3"]);
     let endpoint = up.account()["endpoint"].as_str().unwrap();
     let control = up.ready["control"]["endpoint"].as_str().unwrap();
     let region = |at: usize| up.account()["regions"][at]["endpoint"].as_str().unwrap();
-    for url in [endpoint, control, region(1), region(2)] {
+    for url in [endpoint, control, region(0), region(1), region(2)] {
         assert!(url.starts_with("http://localhost:") && url.ends_with('/'), "{url}");
     }
     let expected = json!({
@@ -27,7 +27,7 @@ fn the_ready_line_has_exactly_the_documented_properties() {
             "key": WELL_KNOWN_KEY,
             "connectionString": format!("AccountEndpoint={endpoint};AccountKey={WELL_KNOWN_KEY};"),
             "regions": [
-                { "name": "West US", "endpoint": endpoint, "write": true },
+                { "name": "West US", "endpoint": region(0), "write": true },
                 { "name": "East US", "endpoint": region(1), "write": false },
                 { "name": "North Europe", "endpoint": region(2), "write": false },
             ],
@@ -35,6 +35,31 @@ fn the_ready_line_has_exactly_the_documented_properties() {
         "control": { "endpoint": control },
     });
     assert_eq!(up.ready, expected);
+    assert!((0..3).all(|at| region(at) != endpoint), "the account's endpoint is no region's");
+}
+
+#[test]
+fn by_default_there_is_one_region_at_the_account_s_endpoint() {
+    let folder = TestFolder::new();
+    let up = folder.up(&[]);
+    let account = up.account();
+    let only = json!([{ "name": "South Central US", "endpoint": account["endpoint"], "write": true }]);
+    assert_eq!(account["regions"], only);
+}
+
+#[test]
+fn hosts_are_named_as_asked_for() {
+    let folder = TestFolder::new();
+    let up = folder.up(&["--advertise", "cosmos.test"]);
+    assert!(up.account()["endpoint"].as_str().unwrap().starts_with("http://cosmos.test:"), "{}", up.ready);
+    let up = folder.up(&["--regions", "2", "--domain", "documents.test"]);
+    let endpoints = [&up.account()["endpoint"], &up.account()["regions"][1]["endpoint"]];
+    for (endpoint, host) in endpoints.into_iter().zip(["perihelion", "perihelion-eastus"]) {
+        assert!(
+            endpoint.as_str().unwrap().starts_with(&format!("http://{host}.documents.test:")),
+            "{endpoint}"
+        );
+    }
 }
 
 #[test]
@@ -122,7 +147,7 @@ fn a_port_in_use_is_an_error_that_names_the_process() {
 #[test]
 fn invalid_options_fail_with_a_reason_and_an_exit_code() {
     let folder = TestFolder::new();
-    let cases: [(&[&str], i32, &str); 16] = [
+    let cases: [(&[&str], i32, &str); 20] = [
         (&["up", "--key", "not base64!"], 2, "base64"),
         (&["up", "--key", ""], 2, "key"),
         (&["up", "--port", "65536"], 2, "65536"),
@@ -154,6 +179,10 @@ fn invalid_options_fail_with_a_reason_and_an_exit_code() {
         (&["up", "--entra", "jwks=/does/not/exist"], 2, "jwks_uri"),
         (&["up", "--secondary-key", "no base64"], 2, "key"),
         (&["up", "--read-only-key", "no base64"], 2, "key"),
+        (&["up", "--advertise", "http://host"], 2, "host name"),
+        (&["up", "--advertise", "a.test", "--domain", "b.test"], 2, "--domain"),
+        (&["up", "--port", "0", "--control-port", "0", "--regions", "0"], 1, "1 to 16 regions"),
+        (&["up", "--port", "0", "--control-port", "0", "--regions", "a,A"], 1, "named twice"),
         (&["down"], 2, "down"),
     ];
     for (arguments, code, reason) in cases {

@@ -78,7 +78,7 @@ fn next<T: Send>(
 }
 
 async fn account_of_one_region() -> TestAccount {
-    let account = TestAccount::start_with(|config| config.regions = vec!["West US".to_owned()]).await;
+    let account = TestAccount::start_with(|config| config.regions = vec!["West US".to_owned()].into()).await;
     let orders = account.orders().await;
     orders.create_item("ada", &order("1", 1.0)).await.expect("created");
     account

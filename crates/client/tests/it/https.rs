@@ -9,7 +9,7 @@ use perihelion::{Account, CosmosClient, CosmosClientBuilder, ErrorKind};
 /// An account in two regions, whose certificates an authority in `folder` signs.
 async fn start(folder: &Path) -> RunningEmulator {
     let mut config = EmulatorConfig::default();
-    config.regions = ["West US", "East US"].map(str::to_owned).to_vec();
+    config.regions = ["West US", "East US"].map(str::to_owned).to_vec().into();
     config.authority = AuthoritySource::StoredIn(folder.to_owned());
     Emulator::start(config).await.expect("the emulator starts")
 }

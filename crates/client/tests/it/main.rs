@@ -48,7 +48,7 @@ impl TestAccount {
     /// An account in three regions, with its configuration changed.
     async fn start_with(change: impl FnOnce(&mut EmulatorConfig)) -> TestAccount {
         let mut config = EmulatorConfig::default();
-        config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec();
+        config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec().into();
         change(&mut config);
         let running = Emulator::start(config).await.expect("the emulator starts");
         let client = CosmosClient::from_connection_string(&running.connection_string()).expect("valid");

@@ -1,4 +1,4 @@
-//! The account is met, and met again, while its own endpoint is down.
+//! The account is met, and met again, while the endpoint that it is known by, or a region, is down.
 
 use std::time::Duration;
 
@@ -20,10 +20,12 @@ fn authority(test_account: &TestAccount, region: &str) -> String {
     endpoint(test_account, region).trim_start_matches("http://").trim_end_matches('/').to_owned()
 }
 
-/// The account with the endpoints of these regions beside its own, which is the first region's.
+/// The account as it is known by the endpoint of its first region, which goes down with it, with the endpoints
+/// of these regions beside it.
 fn account_with(test_account: &TestAccount, backups: &[&str]) -> Account {
     let backups = backups.iter().map(|region| endpoint(test_account, region));
-    test_account.account().with_backup_endpoints(backups).expect("valid")
+    let account = Account::with_key(&endpoint(test_account, WEST), test_account.running.key());
+    account.expect("valid").with_backup_endpoints(backups).expect("valid")
 }
 
 fn down(test_account: &TestAccount, region: &str, how: DownMode) {
@@ -51,10 +53,39 @@ async fn a_driver_begins_at_a_backup_endpoint_while_the_accounts_own_is_down() {
 }
 
 #[tokio::test]
+async fn a_driver_begins_and_refreshes_at_the_accounts_own_endpoint_while_any_region_is_down() {
+    for how in [DownMode::Refused, DownMode::Unavailable, DownMode::BlackHole] {
+        let test_account = TestAccount::start().await;
+        run(&test_account.driver(), &test_account.create_item("a")).await.expect("made");
+        for region in [WEST, EAST, NORTH] {
+            down(&test_account, region, how);
+            let driver = test_account.driver_with(without_hedging());
+            let read = run(&driver, &test_account.read("a"))
+                .await
+                .unwrap_or_else(|error| panic!("{region} {how:?}: {error}"));
+            assert_ne!(regions(&read).last().map(String::as_str), Some(region), "{how:?}");
+            let known: Vec<_> =
+                driver.account().reads().iter().map(|known| known.region().as_str().to_owned()).collect();
+            assert_eq!(known, [WEST, EAST, NORTH], "{region} {how:?}: the endpoint is no region");
+            test_account.running.region(region).expect("a region").up().expect("up");
+        }
+        let driver = test_account.driver_with(without_hedging());
+        run(&driver, &test_account.read("a")).await.expect("read");
+        down(&test_account, WEST, how);
+        test_account.running.region(EAST).expect("a region").fail_over().expect("failed over");
+        driver.refresh_account().await;
+        assert_eq!(driver.account().hub().region().as_str(), EAST, "{how:?}");
+        let written = run(&driver, &test_account.upsert("a", 2)).await.expect("written");
+        assert_eq!(regions(&written), [EAST], "{how:?}");
+    }
+}
+
+#[tokio::test]
 async fn without_a_backup_endpoint_the_error_names_the_only_one_there_is() {
     let test_account = TestAccount::start().await;
     down(&test_account, WEST, DownMode::Refused);
-    let error = run(&test_account.driver(), &test_account.read("a")).await.expect_err("no endpoint responds");
+    let driver = test_account.driver_of(&account_with(&test_account, &[]), DriverOptions::new());
+    let error = run(&driver, &test_account.read("a")).await.expect_err("no endpoint responds");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     let west = format!("no account can be reached at {}", authority(&test_account, WEST));
     assert!(error.message().starts_with(&west), "{error}");
@@ -105,9 +136,9 @@ async fn an_endpoint_that_is_no_account_does_not_stand_in_the_way() {
 async fn the_regions_that_are_known_tell_of_a_failover_while_the_accounts_own_endpoint_is_down() {
     for how in [DownMode::Refused, DownMode::Unavailable, DownMode::BlackHole] {
         let test_account = TestAccount::start().await;
-        let driver = test_account.driver_with(without_hedging());
+        let driver = test_account.driver_of(&account_with(&test_account, &[]), without_hedging());
         run(&driver, &test_account.create_item("a")).await.expect("made");
-        // The account's own endpoint is West US's: both are gone.
+        // The account is known by the endpoint of West US: both are gone.
         down(&test_account, WEST, how);
         test_account.running.region(EAST).expect("a region").fail_over().expect("failed over");
         driver.refresh_account().await;

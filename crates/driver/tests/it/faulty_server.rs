@@ -106,7 +106,8 @@ impl Drop for FaultyServer {
 
 impl FaultyServer {
     pub(crate) async fn start() -> FaultyServer {
-        let test_account = TestAccount::start_with(|config| config.regions = vec![WEST.to_owned()]).await;
+        let test_account =
+            TestAccount::start_with(|config| config.regions = vec![WEST.to_owned()].into()).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
         let script = Script::default();

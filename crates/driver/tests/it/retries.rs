@@ -260,7 +260,7 @@ impl Scenario {
         let test_account = TestAccount::start_with(|config| {
             config.partition_failover = topology == Topology::PartitionsFailOver;
             if !writes || config.partition_failover {
-                config.regions = vec![WEST.to_owned()];
+                config.regions = vec![WEST.to_owned()].into();
             }
         });
         Scenario::new(test_account.await, &[WEST], fault).await
@@ -294,7 +294,8 @@ impl Scenario {
         let server = FaultyServer::start().await;
         let driver = server.driver(options(&[WEST]));
         let token = Arc::new(Fading(AtomicBool::new(true)));
-        let test_account = TestAccount::start_with(|config| config.regions = vec![WEST.to_owned()]).await;
+        let test_account =
+            TestAccount::start_with(|config| config.regions = vec![WEST.to_owned()].into()).await;
         run(&driver, &server.test_account.upsert("a", 1)).await.expect("all is well");
         Scenario { test_account, server: Some(server), driver, here: WEST, token }
     }

@@ -57,7 +57,7 @@ impl TestAccount {
     /// Three regions, with a changed configuration.
     pub(crate) async fn start_with(change: impl FnOnce(&mut EmulatorConfig)) -> TestAccount {
         let mut config = EmulatorConfig::default();
-        config.regions = [WEST, EAST, NORTH].map(str::to_owned).to_vec();
+        config.regions = [WEST, EAST, NORTH].map(str::to_owned).to_vec().into();
         config.partitions = NonZeroU32::new(4);
         change(&mut config);
         let running = Emulator::start(config).await.expect("the emulator starts");
@@ -102,7 +102,7 @@ impl TestAccount {
         self.driver_of(&self.account(), options)
     }
 
-    /// The account as its connection string names it: by the endpoint of its first region.
+    /// The account as its connection string names it: by an endpoint that is no region's.
     pub(crate) fn account(&self) -> Account {
         Account::from_connection_string(&self.running.connection_string()).expect("valid")
     }

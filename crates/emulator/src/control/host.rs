@@ -37,12 +37,13 @@ fn account(control: &Control, request: &ControlRequest) -> ControlResult {
         let writable = topology.takes_item_writes(*id) || topology.also_writable() == Some(*id);
         json!({
             "name": region.name,
-            "endpoint": format!("http://{}:{}/", control.host, region.port),
+            "endpoint": control.advertised_hosts.region_url("http", &region.name, region.port),
             "writable": writable,
         })
     });
     super::json(&json!({
         "id": control.account.name,
+        "endpoint": control.account_endpoint(),
         "consistency": topology.consistency.name(),
         "writeMode": if topology.is_multi_write() { "multi" } else { "single" },
         "writeRegion": topology.region(topology.hub()).name,

@@ -11,6 +11,7 @@ use super::request::EmptyBody;
 use super::routes::Route;
 use super::{Control, ControlError, ControlRequest, ControlResult};
 use crate::faults::{DownMode, RegionCondition, RegionControl};
+use crate::region_servers::AddRegionError;
 use engine::regions::{RegionId, TopologyError};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -42,7 +43,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route {
         method: Method::POST,
         path: "/regions/{region}/add",
-        about: "list a removed region again, last in the failover order",
+        about: "add a region, or list a removed one again; it is the last in the failover order",
         handle: add,
     },
     Route {
@@ -123,10 +124,26 @@ fn remove(control: &Control, request: &ControlRequest) -> ControlResult {
 }
 
 fn add(control: &Control, request: &ControlRequest) -> ControlResult {
-    let region = region_in_path(control, request)?;
-    end_draining(&region)?;
-    control.account.add_region(region.name())?;
+    let EmptyBody {} = request.body()?;
+    let name = request.segment(0);
+    let known = control.account.regions.current().find(name).is_ok();
+    if known {
+        let region = control.faults.region(name)?;
+        end_draining(&region)?;
+        control.account.add_region(region.name())?;
+    } else {
+        control.servers.add_region(name)?;
+    }
     regions_view(control)
+}
+
+impl From<AddRegionError> for ControlError {
+    fn from(error: AddRegionError) -> ControlError {
+        match error {
+            AddRegionError::Topology(error) => error.into(),
+            AddRegionError::Port(_) => ControlError::conflict(error.to_string()),
+        }
+    }
 }
 
 fn announce(control: &Control, request: &ControlRequest) -> ControlResult {

@@ -36,6 +36,7 @@ fn metrics(control: &Control, request: &ControlRequest) -> ControlResult {
     partitions(&mut text, &counts, &topology);
     contents(&mut text, control, &topology);
     account(&mut text, control, &topology);
+    cut_connections(&mut text, control);
     let mut response = Response::new(Bytes::from(text.finish()));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, kind);
@@ -83,6 +84,15 @@ fn operations(text: &mut Exposition, counts: &RequestCounts, topology: &Topology
     for (key, counted) in &counts.operations {
         let region = topology.region(key.region).name.as_str();
         histogram(text, name, &[("region", region), ("operation", key.operation)], &counted.latency);
+    }
+}
+
+/// The connections that faults cut off.
+fn cut_connections(text: &mut Exposition, control: &Control) {
+    let name = "perihelion_fault_connections_total";
+    text.family(name, MetricType::Counter, "Connections that a fault rule refused, reset or swallowed.");
+    for ((rule, region), count) in control.faults.cut_connections() {
+        text.sample(name, &[("rule", &rule), ("region", &region)], count as f64);
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod access;
 mod clock;
+mod events;
 mod exposition;
 mod faults;
 mod health;
@@ -32,7 +33,9 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Request, Response};
 
+use crate::advertised_hosts::AdvertisedHosts;
 use crate::faults::Faults;
+use crate::region_servers::RegionServers;
 use crate::request_log::RequestLog;
 use ::clock::Clock;
 pub(crate) use access::ControlAccess;
@@ -60,6 +63,7 @@ const ROUTE_GROUPS: &[&[Route]] = &[
     reset::ROUTES,
     clock::ROUTES,
     requests::ROUTES,
+    events::ROUTES,
     metrics::ROUTES,
 ];
 
@@ -74,8 +78,10 @@ pub(crate) struct Control {
     pub(crate) clock: Clock,
     /// Who may use the control port.
     pub(crate) access: ControlAccess,
-    /// The host name that clients on this machine use.
-    pub(crate) host: String,
+    /// What clients are told to connect to.
+    pub(crate) advertised_hosts: Arc<AdvertisedHosts>,
+    /// The servers of the account and its regions.
+    pub(crate) servers: Arc<RegionServers>,
     /// The faults that are injected into the account.
     pub(crate) faults: Faults,
     /// The splits and merges of partitions.
@@ -94,6 +100,11 @@ impl Handler for Control {
 }
 
 impl Control {
+    /// The account's own endpoint over plain HTTP.
+    fn account_endpoint(&self) -> String {
+        self.advertised_hosts.account_url("http", self.servers.account_port())
+    }
+
     async fn respond(&self, request: Request<Bytes>) -> Response<Bytes> {
         let (parts, body) = request.into_parts();
         let found = self.access.check(&parts).and_then(|()| routes::find(&parts.method, parts.uri.path()));

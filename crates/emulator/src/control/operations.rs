@@ -17,7 +17,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route {
         method: Method::POST,
         path: "/databases/{database}/containers/{container}/partitions/{range}/split",
-        about: r#"split a range in the middle or at {"epk":"1F…"}, after {"lockDurationMs":2000} of 410/1007, or step by step with {"progressionMode":"manual"}"#,
+        about: r#"split a range in the middle or at {"epk":"1F…"}, after {"lockDurationMs":2000} of 410/1007 to every request there, or step by step with {"progressionMode":"manual"}"#,
         handle: split,
     },
     Route {

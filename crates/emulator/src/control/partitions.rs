@@ -16,6 +16,7 @@ use super::{Control, ControlError, ControlRequest, ControlResult};
 use ::clock::HumanDuration;
 use engine::account::partitions::{LayoutError, PartitionError};
 use engine::regions::Topology;
+use engine::store::SplitMark;
 
 pub(super) const ROUTES: &[Route] = &[
     Route {
@@ -155,7 +156,8 @@ fn unlock(control: &Control, request: &ControlRequest) -> ControlResult {
 
 fn set_lock(control: &Control, request: &ControlRequest, until: Duration) -> ControlResult {
     let range = range(request)?;
-    control.account.mark_splitting_until(request.segment(0), request.segment(1), range, until)?;
+    let (database, container) = (request.segment(0), request.segment(1));
+    control.account.set_split_mark(database, container, range, SplitMark::Locked, until)?;
     super::json(&json!({ "range": range, "splitting": !until.is_zero() }))
 }
 

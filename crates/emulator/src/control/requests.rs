@@ -100,7 +100,8 @@ fn list(control: &Control, request: &ControlRequest) -> ControlResult {
     super::json(&json!({ "newest": newest, "requests": views.collect::<Vec<_>>() }))
 }
 
-fn earlier(now: Ticks, ago: Duration) -> Ticks {
+/// The time that was `ago` before now.
+pub(super) fn earlier(now: Ticks, ago: Duration) -> Ticks {
     Ticks(now.0.saturating_sub(Ticks(0).plus(ago).0))
 }
 

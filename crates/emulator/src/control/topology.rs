@@ -12,7 +12,7 @@ use super::{Control, ControlError, ControlRequest, ControlResult};
 use crate::faults::RegionHealth;
 use engine::catalog::{ContainerEntry, DatabaseEntry};
 use engine::regions::{RegionId, Topology};
-use engine::store::Partition;
+use engine::store::{Partition, SplitMark};
 
 pub(super) const ROUTES: &[Route] = &[Route {
     method: Method::GET,
@@ -26,6 +26,8 @@ pub(super) const ROUTES: &[Route] = &[Route {
 #[serde(rename_all = "camelCase")]
 struct TopologyView {
     account: String,
+    /// The account's own endpoint, which belongs to no region if there are several.
+    endpoint: String,
     consistency: &'static str,
     multi_write: bool,
     regions: Vec<RegionView>,
@@ -75,7 +77,7 @@ pub(super) struct PartitionView {
     min_inclusive: String,
     max_exclusive: String,
     parents: Vec<u32>,
-    /// Whether requests by its range id get 410/1007.
+    /// Whether it is being split or merged, or locked as before a split.
     splitting: bool,
     /// The write region of the partition, where it differs from the account's.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,6 +99,7 @@ fn show(control: &Control, request: &ControlRequest) -> ControlResult {
         });
     super::json(&TopologyView {
         account: control.account.name.clone(),
+        endpoint: control.account_endpoint(),
         consistency: topology.consistency.name(),
         multi_write: topology.is_multi_write(),
         databases: databases.collect(),
@@ -141,7 +144,7 @@ pub(super) fn regions(control: &Control) -> Vec<RegionView> {
         let others = topology.regions().filter(|(other, _)| other != id);
         RegionView {
             name: region.name.clone(),
-            endpoint: format!("http://{}:{}/", control.host, region.port),
+            endpoint: control.advertised_hosts.region_url("http", &region.name, region.port),
             writes: topology.takes_item_writes(*id),
             paused: region.paused_at.is_some(),
             removed: !topology.is_listed(*id),
@@ -176,7 +179,7 @@ pub(super) fn partition_view(partition: &Partition, topology: &Topology, uptime:
         min_inclusive: partition.range.min.to_string(),
         max_exclusive: partition.range.max.to_string(),
         parents: partition.parents.clone(),
-        splitting: partition.is_splitting(uptime),
+        splitting: partition.has_split_mark(SplitMark::Announced, uptime),
         write_region: partition.write_region().map(|region| topology.region(region).name.clone()),
         items: newest.len(),
         bytes: newest.bytes(),

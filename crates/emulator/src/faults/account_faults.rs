@@ -1,20 +1,31 @@
 //! The rules of one account, with its regions, a count of delayed requests and a notification of changes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::account::events::EventLog;
 use engine::regions::{RegionId, Regions};
 use faults::{
     Applier, FaultDecision, FaultRule, FaultSet, InvalidRule, PortState, RegionFault, RequestAttributes,
     RuleReport,
 };
+use parking_lot::Mutex;
+use smol_str::SmolStr;
 use tokio::sync::watch;
+
+/// Pairs of rule and region whose connections are counted.
+const CUT_RULES_MAX: usize = 512;
 
 /// The rules of one account. Time is an argument; [`Faults`](super::Faults) passes the time of its clock.
 #[derive(Debug)]
 pub(crate) struct AccountFaults {
     rules: FaultSet,
     regions: Arc<Regions>,
+    /// Where what happens to regions and their ports is recorded.
+    events: Arc<EventLog>,
+    /// Connections that were refused, reset or swallowed, by rule and region, since the start.
+    cut_connections: Mutex<BTreeMap<(SmolStr, String), u64>>,
     /// Counts the changes of the rules.
     changes: watch::Sender<u64>,
     /// Counts the requests and responses that a delay holds up.
@@ -37,9 +48,39 @@ impl AccountFaults {
         AccountFaults {
             rules: FaultSet::new(Applier::Account, seed),
             regions,
+            events: Arc::default(),
+            cut_connections: Mutex::default(),
             changes: watch::Sender::new(0),
             delayed: watch::Sender::new(0),
         }
+    }
+
+    /// Records what happens in this log.
+    pub(crate) fn with_events(self, events: Arc<EventLog>) -> AccountFaults {
+        AccountFaults { events, ..self }
+    }
+
+    /// The log of what happens to the account.
+    pub(crate) fn events(&self) -> &EventLog {
+        &self.events
+    }
+
+    /// Counts connections to a region that its port refused, reset or swallowed. Returns the rule that did so.
+    pub(crate) fn count_connections(&self, region: RegionId, count: u64, now: Duration) -> Option<SmolStr> {
+        let region = self.regions.current().region(region).name.clone();
+        let rule = self.rules.count_connections(&region, count, now)?;
+        let mut cut = self.cut_connections.lock();
+        let known = cut.len();
+        let key = (rule.clone(), region);
+        if known < CUT_RULES_MAX || cut.contains_key(&key) {
+            *cut.entry(key).or_default() += count;
+        }
+        Some(rule)
+    }
+
+    /// Connections that were refused, reset or swallowed since the start, by rule and region.
+    pub(crate) fn cut_connections(&self) -> BTreeMap<(SmolStr, String), u64> {
+        self.cut_connections.lock().clone()
     }
 
     /// Adds a rule, or replaces the one with the same id in its place. Returns the id.
@@ -99,15 +140,16 @@ impl AccountFaults {
         self.rules.has_request_rules()
     }
 
-    /// Decides what happens to a request to a region. `request` says everything but the region.
+    /// Decides what happens to a request to a region, or to no region in particular. `request` says everything
+    /// but the region.
     pub(crate) fn decide(
         &self,
         request: RequestAttributes<'_>,
-        region: RegionId,
+        region: Option<RegionId>,
         now: Duration,
     ) -> FaultDecision {
         let topology = self.regions.current();
-        let found = topology.regions().find(|(id, _)| *id == region);
+        let found = topology.regions().find(|(id, _)| Some(*id) == region);
         let region = found.map(|(_, region)| region.name.as_str());
         self.rules.decide(&RequestAttributes { region, ..request }, now)
     }
@@ -177,7 +219,10 @@ mod tests {
         let faults = account_faults();
         faults.add(FaultRule::status(503, 0).in_region("eastus"), Duration::ZERO).unwrap();
         let is_hit = |region| {
-            faults.decide(RequestAttributes::default(), RegionId(region), Duration::ZERO).effect.is_some()
+            faults
+                .decide(RequestAttributes::default(), Some(RegionId(region)), Duration::ZERO)
+                .effect
+                .is_some()
         };
         assert_eq!([0, 1, 2, 9].map(is_hit), [false, true, false, false], "there is no region 9");
     }

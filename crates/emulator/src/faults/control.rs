@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+use smol_str::SmolStr;
 
 use super::account_faults::AccountFaults;
 use super::port_control::{PortControl, PortUnavailable};
 use clock::{Clock, HumanDuration};
 use engine::account::Account;
+use engine::account::events::EventKind;
 use engine::regions::{Region, RegionId, Regions, TopologyError};
 use faults::{
     Delay, DownMode, FaultRule, InvalidRule, PortState, RegionCondition, RegionFault, RuleReport, RuleState,
@@ -55,6 +57,7 @@ impl Faults {
     /// A rule that refuses connections has closed the port when this returns.
     pub fn add(&self, rule: FaultRule) -> Result<String, FaultError> {
         let id = self.rules.add(rule, self.clock.uptime())?;
+        self.rules.events().record(EventKind::FaultAdded, None, format!("the fault '{id}' was added"));
         self.ports.apply_rules()?;
         Ok(id)
     }
@@ -62,6 +65,13 @@ impl Faults {
     /// Removes a rule. Returns whether there was one.
     pub fn remove(&self, id: &str) -> Result<bool, FaultError> {
         let removed = self.rules.remove(id);
+        if removed {
+            self.rules.events().record(
+                EventKind::FaultRemoved,
+                None,
+                format!("the fault '{id}' was removed"),
+            );
+        }
         self.ports.apply_rules()?;
         Ok(removed)
     }
@@ -69,6 +79,8 @@ impl Faults {
     /// Removes all rules, including the faults of regions. Returns how many were in force.
     pub fn clear(&self) -> Result<usize, FaultError> {
         let removed = self.rules.clear(self.clock.uptime());
+        let message = format!("all faults were removed, {removed} of them in force");
+        self.rules.events().record(EventKind::FaultRemoved, None, message);
         self.ports.apply_rules()?;
         Ok(removed)
     }
@@ -81,6 +93,11 @@ impl Faults {
     /// Returns the rule with this id.
     pub fn get(&self, id: &str) -> Option<RuleReport> {
         self.list().into_iter().find(|report| report.rule.id.as_deref() == Some(id))
+    }
+
+    /// Connections that were refused, reset or swallowed since the start, by rule and region.
+    pub(crate) fn cut_connections(&self) -> BTreeMap<(SmolStr, String), u64> {
+        self.rules.cut_connections()
     }
 
     /// The seed of the random numbers.
@@ -206,16 +223,39 @@ impl RegionControl {
     pub fn inject(&self, fault: RegionFault) -> Result<(), FaultError> {
         let Faults { rules, ports, clock, .. } = &self.faults;
         rules.set_region_fault(&self.name, fault, self.duration, clock.uptime())?;
+        let (kind, what) = fault_event(fault);
+        let duration = self.duration.map(|duration| format!(" for {}", HumanDuration(duration)));
+        let message = format!("{what}{}", duration.unwrap_or_default());
+        rules.events().record(kind, Some(&self.name), message);
         Ok(ports.apply_rules()?)
     }
 
     /// Ends the region's fault. Does nothing when it has none.
     pub fn up(&self) -> Result<(), FaultError> {
-        self.faults.remove(&region_fault_id(&self.name)).map(|_| ())
+        let Faults { rules, ports, .. } = &self.faults;
+        if rules.remove(&region_fault_id(&self.name)) {
+            rules.events().record(EventKind::RegionUp, Some(&self.name), "its fault was ended");
+        }
+        Ok(ports.apply_rules()?)
     }
 
     /// Makes this the write region; writes in the previous one get 403/3.
     pub fn fail_over(&self) -> Result<(), FaultError> {
         Ok(self.faults.account.fail_over(&self.name)?)
+    }
+}
+
+/// The event of a region's fault, and what clients see of it.
+fn fault_event(fault: RegionFault) -> (EventKind, &'static str) {
+    match fault {
+        RegionFault::Down(DownMode::Refused) => {
+            (EventKind::RegionDown, "it is down: connections are refused")
+        }
+        RegionFault::Down(DownMode::BlackHole) => (EventKind::RegionDown, "it is down: it never responds"),
+        RegionFault::Down(_) => (EventKind::RegionDown, "it is down: it responds with 503"),
+        RegionFault::Drain => (EventKind::RegionDraining, "it responds with 403/1008"),
+        RegionFault::Slow(_) => (EventKind::RegionSlow, "its requests are delayed"),
+        RegionFault::Storm { .. } => (EventKind::RegionStorm, "its requests are throttled with 429/3200"),
+        _ => (EventKind::FaultAdded, "it has a fault"),
     }
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use engine::regions::RegionId;
 use http::request::Parts;
 use protocol::status::{Status, SubStatus};
 
 use super::in_flight::InFlightRequest;
-use super::{Gateway, GatewayResponse};
+use super::{Gateway, GatewayResponse, Handling};
 use crate::request::{EvaluationClass, RequestHeaders, activity_id};
 use crate::response::ServiceError;
 
@@ -22,7 +23,7 @@ impl Gateway {
         self: &Arc<Self>,
         parts: Parts,
         body: Bytes,
-        uptime: Duration,
+        (region, uptime): (RegionId, Duration),
         in_flight: &mut InFlightRequest,
     ) -> GatewayResponse {
         let parts = Arc::new(parts);
@@ -34,7 +35,8 @@ impl Gateway {
             let evaluation = tokio::task::spawn_blocking(move || {
                 let mut operation = super::UNKNOWN_OPERATION;
                 let headers = RequestHeaders::scan(&parts.headers);
-                let response = gateway.respond(&parts, &headers, body, (uptime, class), &mut operation);
+                let handling = Handling { region, uptime, class };
+                let response = gateway.respond(&parts, &headers, body, handling, &mut operation);
                 // A client that disconnects does not end the evaluation, so the thread stays taken until here.
                 drop(permit);
                 (response, operation)

@@ -16,6 +16,7 @@ use smol_str::SmolStr;
 
 use super::{Gateway, GatewayResponse, UNKNOWN_OPERATION};
 use crate::request_log::{ActivityText, RequestArrival, ResponseSummary, STATUS_UNANSWERED};
+use engine::regions::RegionId;
 
 /// The status of a request whose handler panics.
 const PANIC_STATUS: Status = Status::INTERNAL_SERVER_ERROR;
@@ -23,6 +24,7 @@ const PANIC_STATUS: Status = Status::INTERNAL_SERVER_ERROR;
 /// Records a request that is handled synchronously if its handler panics.
 pub(super) struct PanicRecorder<'a> {
     gateway: &'a Gateway,
+    region: RegionId,
     parts: &'a Parts,
     /// When the request arrived.
     uptime: Duration,
@@ -31,19 +33,24 @@ pub(super) struct PanicRecorder<'a> {
 }
 
 impl<'a> PanicRecorder<'a> {
-    pub(super) fn new(gateway: &'a Gateway, parts: &'a Parts, uptime: Duration) -> PanicRecorder<'a> {
-        PanicRecorder { gateway, parts, uptime, operation: UNKNOWN_OPERATION }
+    pub(super) fn new(
+        gateway: &'a Gateway,
+        region: RegionId,
+        parts: &'a Parts,
+        uptime: Duration,
+    ) -> PanicRecorder<'a> {
+        PanicRecorder { gateway, region, parts, uptime, operation: UNKNOWN_OPERATION }
     }
 }
 
 impl Drop for PanicRecorder<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let Gateway { request_log, region, clock, .. } = self.gateway;
+            let Gateway { request_log, clock, .. } = self.gateway;
             let summary = ResponseSummary { status: PANIC_STATUS.0, ..empty_summary(self.operation) };
             let arrival =
                 RequestArrival::from_parts(self.parts, self.parts.headers.get(USER_AGENT), self.uptime);
-            request_log.record(*region, arrival, summary, clock.uptime());
+            request_log.record(self.region, arrival, summary, clock.uptime());
         }
     }
 }
@@ -51,6 +58,7 @@ impl Drop for PanicRecorder<'_> {
 /// A request without a response so far. Dropping it records the request as unanswered.
 pub(super) struct InFlightRequest {
     gateway: Arc<Gateway>,
+    region: RegionId,
     /// None once the response is recorded.
     arrival: Option<RequestArrival>,
     /// The summary of a response that has to wait.
@@ -60,9 +68,9 @@ pub(super) struct InFlightRequest {
 }
 
 impl InFlightRequest {
-    pub(super) fn new(gateway: &Arc<Gateway>, arrival: RequestArrival) -> InFlightRequest {
-        let gateway = Arc::clone(gateway);
-        InFlightRequest { gateway, arrival: Some(arrival), summary: None, operation: UNKNOWN_OPERATION }
+    pub(super) fn new(gateway: &Arc<Gateway>, region: RegionId, arrival: RequestArrival) -> InFlightRequest {
+        let (gateway, arrival) = (Arc::clone(gateway), Some(arrival));
+        InFlightRequest { gateway, region, arrival, summary: None, operation: UNKNOWN_OPERATION }
     }
 
     /// The place to store the operation's label in.
@@ -87,12 +95,7 @@ impl InFlightRequest {
     /// Records the response and returns it.
     pub(super) fn complete(mut self, response: GatewayResponse) -> Response<Bytes> {
         if let Some(arrival) = self.arrival.take() {
-            self.gateway.request_log.record(
-                self.gateway.region,
-                arrival,
-                response.summary,
-                response.ready_at,
-            );
+            self.gateway.request_log.record(self.region, arrival, response.summary, response.ready_at);
         }
         response.response
     }
@@ -108,7 +111,7 @@ impl Drop for InFlightRequest {
         }
         let status = if std::thread::panicking() { PANIC_STATUS.0 } else { STATUS_UNANSWERED };
         let summary = ResponseSummary { status, sub_status: 0, ..summary };
-        self.gateway.request_log.record(self.gateway.region, arrival, summary, self.gateway.clock.uptime());
+        self.gateway.request_log.record(self.region, arrival, summary, self.gateway.clock.uptime());
     }
 }
 
@@ -139,7 +142,7 @@ mod tests {
     use clock::Clock;
     use engine::account::{Account, AccountSettings};
     use engine::charge::RequestUnitMode;
-    use engine::regions::{Lag, Region, RegionId, Topology};
+    use engine::regions::{Lag, Region, RegionSource, Topology};
     use server::{Handler, HandlerResponse};
 
     /// A gateway to a region that does not exist, so that looking it up panics.
@@ -149,6 +152,7 @@ mod tests {
         let account = Account::new(AccountSettings {
             key: AccountKey::from_base64(EMULATOR_KEY).unwrap(),
             topology,
+            region_source: RegionSource::Configured,
             partitions: None,
             partition_bytes_max: u64::MAX,
             request_units: RequestUnitMode::Off,

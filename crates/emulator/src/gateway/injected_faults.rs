@@ -12,6 +12,7 @@ use http::{HeaderName, HeaderValue};
 use protocol::status::{Status, SubStatus};
 use serde_json::json;
 
+use super::destination::Destination;
 use super::in_flight::InFlightRequest;
 use super::request_description::RequestDescription;
 use super::{Gateway, GatewayResponse, UNKNOWN_OPERATION};
@@ -19,6 +20,7 @@ use crate::faults::{ConnectionEffect, FAULT_HEADER, FaultDecision, FaultEffect};
 use crate::request::RequestHeaders;
 use crate::request::activity_id;
 use crate::response::{Reply, ServiceError};
+use faults::PortState;
 use server::ConnectionFault;
 
 impl Gateway {
@@ -27,17 +29,23 @@ impl Gateway {
         self: &Arc<Self>,
         parts: Parts,
         body: Bytes,
-        uptime: Duration,
+        (destination, uptime): (Destination, Duration),
         in_flight: &mut InFlightRequest,
     ) -> GatewayResponse {
+        let region = destination.region;
         let (decision, label) = {
             let headers = RequestHeaders::scan(&parts.headers);
             let description = RequestDescription::describe(&parts, &headers, &self.account);
-            let decision = self.account_faults.decide(description.attributes(&parts), self.region, uptime);
-            (decision, description.label.unwrap_or(UNKNOWN_OPERATION))
+            let label = description.label.unwrap_or(UNKNOWN_OPERATION);
+            if destination.port != PortState::Open {
+                return self.unreachable_response(&headers, destination, label, uptime);
+            }
+            let attributes = description.attributes(&parts);
+            let named = Some(region).filter(|_| destination.has_region_faults);
+            (self.account_faults.decide(attributes, named, uptime), label)
         };
         if decision.rules.is_empty() {
-            return self.respond_when_durable(parts, body, uptime, in_flight).await;
+            return self.respond_when_durable(parts, body, (region, uptime), in_flight).await;
         }
         // A client that disconnects drops this future, and with it the delay and what would follow.
         in_flight.set_injected_faults(label, &decision.rules);
@@ -51,7 +59,10 @@ impl Gateway {
                 let activity = activity_id(RequestHeaders::scan(&parts.headers).activity_id);
                 self.build_response(Reply::no_content().charge(0.0), activity, label, uptime)
             }
-            Some(_) | None => self.respond_when_durable(parts, body, self.clock.uptime(), in_flight).await,
+            Some(_) | None => {
+                let now = self.clock.uptime();
+                self.respond_when_durable(parts, body, (region, now), in_flight).await
+            }
         };
         response.summary.rules = decision.rules;
         in_flight.set_summary(&response.summary);
@@ -64,6 +75,28 @@ impl Gateway {
             response.summary.status = 0;
         }
         response.ready_at = self.clock.uptime();
+        response
+    }
+
+    /// What a client of the account's endpoint gets while the write region cannot be reached: a connection that
+    /// closes or stays silent, as that region's own does.
+    fn unreachable_response(
+        &self,
+        headers: &RequestHeaders<'_>,
+        destination: Destination,
+        label: &'static str,
+        uptime: Duration,
+    ) -> GatewayResponse {
+        let activity = activity_id(headers.activity_id);
+        let mut response = self.build_response(Reply::no_content().charge(0.0), activity, label, uptime);
+        let fault = match destination.port {
+            PortState::Silent => ConnectionFault::Stall,
+            PortState::Open | PortState::Refused => ConnectionFault::Close,
+        };
+        response.response.extensions_mut().insert(fault);
+        response.summary.status = 0;
+        let rule = self.account_faults.count_connections(destination.region, 1, uptime);
+        response.summary.rules.extend(rule);
         response
     }
 

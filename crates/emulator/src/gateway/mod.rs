@@ -1,9 +1,10 @@
-//! The gateway of one region: turns HTTP requests into operations and their replies into responses.
+//! The gateway of one region, or of the account's own endpoint: turns HTTP requests into operations and their replies into responses.
 //!
 //! Steps: injected faults → authorize → route → handle → reply → response. Input: a request whose body has
 //! been read. Output: a response, also for an error. The `server` crate owns the sockets; `handlers` decides
 //! what an operation does.
 
+mod destination;
 mod evaluation;
 mod in_flight;
 mod injected_faults;
@@ -25,9 +26,11 @@ use engine::account::Account;
 use engine::catalog::ContainerEntry;
 use engine::disk::SyncSequence;
 use engine::regions::{RegionId, Topology};
+use faults::PortState;
 use server::{Handler, HandlerResponse};
 
 use crate::access::{AccessControl, ForeignRequest};
+use crate::advertised_hosts::AdvertisedHosts;
 use crate::evaluation_pool::EvaluationPool;
 use crate::faults::AccountFaults;
 use crate::handlers;
@@ -38,6 +41,7 @@ use crate::request::{
 };
 use crate::request_log::{ActivityText, RequestArrival, RequestLog, ResponseSummary};
 use crate::response::{CommonHeaders, Reply, ServiceError};
+use destination::{Destination, Endpoint};
 use in_flight::{InFlightRequest, PanicRecorder};
 
 /// The operation label of a request that failed before it was routed.
@@ -67,14 +71,24 @@ impl GatewayResponse {
 /// A request evaluates more than it may where it was handled, and nothing has been changed.
 struct Interrupted;
 
-/// Handles every request to one region of an account.
+/// Where, when and within which limits a request is handled.
+#[derive(Clone, Copy)]
+struct Handling {
+    region: RegionId,
+    /// The uptime of its arrival.
+    uptime: Duration,
+    class: EvaluationClass,
+}
+
+/// Handles every request to one region of an account, or to the account's own endpoint.
 #[derive(Debug)]
 pub struct Gateway {
     account: Arc<Account>,
     account_faults: Arc<AccountFaults>,
     request_log: Arc<RequestLog>,
+    advertised_hosts: Arc<AdvertisedHosts>,
     evaluation_pool: Arc<EvaluationPool>,
-    region: RegionId,
+    endpoint: Endpoint,
     access: Arc<AccessControl>,
     clock: Clock,
     common_headers: CommonHeaders,
@@ -91,18 +105,35 @@ struct HandledOperation<'a> {
 impl Gateway {
     /// Makes the gateway of one region of an account.
     pub fn new(hosted: &HostedAccount, region: RegionId, clock: Clock) -> Gateway {
+        Gateway::at(hosted, Endpoint::Region(region), clock)
+    }
+
+    /// Makes the gateway of the account's own endpoint, which leads to the write region.
+    pub fn for_account(hosted: &HostedAccount, clock: Clock) -> Gateway {
+        Gateway::at(hosted, Endpoint::Account, clock)
+    }
+
+    fn at(hosted: &HostedAccount, endpoint: Endpoint, clock: Clock) -> Gateway {
         let common_headers = CommonHeaders::new(clock.now().to_system_time());
-        let HostedAccount { account, account_faults, request_log, evaluation_pool, access } = hosted.clone();
+        let HostedAccount { account, account_faults, request_log, advertised_hosts, evaluation_pool, access } =
+            hosted.clone();
         Gateway {
             account,
             account_faults,
             request_log,
+            advertised_hosts,
             evaluation_pool,
-            region,
+            endpoint,
             access,
             clock,
             common_headers,
         }
+    }
+
+    /// The region that serves a request which arrived at `uptime`.
+    fn destination(&self, parts: &Parts, uptime: Duration) -> Destination {
+        let topology = self.account.regions.current();
+        Destination::of(self.endpoint, parts, &topology, &self.account_faults, uptime)
     }
 
     /// Responds without waiting for anything, so this is a plain function: a chain of futures would store
@@ -113,12 +144,12 @@ impl Gateway {
         parts: &Parts,
         headers: &RequestHeaders<'_>,
         body: Bytes,
-        (uptime, class): (Duration, EvaluationClass),
+        handling: Handling,
         operation: &mut &'static str,
     ) -> Result<GatewayResponse, Interrupted> {
         let activity = activity_id(headers.activity_id);
         let mut outcome = HandledOperation { label: operation, pending_sync: None };
-        let handled = self.handle_operation(parts, headers, body, (uptime, class), &mut outcome);
+        let handled = self.handle_operation(parts, headers, body, handling, &mut outcome);
         let HandledOperation { label: operation, pending_sync } = outcome;
         let mut reply = match handled {
             Ok(reply) => reply,
@@ -129,7 +160,7 @@ impl Gateway {
             }
         };
         reply.sync_sequence = pending_sync;
-        Ok(self.build_response(reply, activity, operation, uptime))
+        Ok(self.build_response(reply, activity, operation, handling.uptime))
     }
 
     /// Records a request that is refused before it is handled, and makes the error response.
@@ -139,7 +170,8 @@ impl Gateway {
         let reply = error.into_reply(&String::from_utf8_lossy(activity.as_bytes()), parts.uri.path());
         let response = self.build_response(reply, activity, UNKNOWN_OPERATION, uptime);
         let arrival = RequestArrival::from_parts(parts, headers.user_agent, uptime);
-        self.request_log.record(self.region, arrival, response.summary, response.ready_at);
+        let region = self.destination(parts, uptime).region;
+        self.request_log.record(region, arrival, response.summary, response.ready_at);
         response.response
     }
 
@@ -172,17 +204,17 @@ impl Gateway {
         self: &Arc<Self>,
         parts: Parts,
         body: Bytes,
-        uptime: Duration,
+        (region, uptime): (RegionId, Duration),
         in_flight: &mut InFlightRequest,
     ) -> GatewayResponse {
         let response = {
             let headers = RequestHeaders::scan(&parts.headers);
-            let class = EvaluationClass::Quick;
-            self.respond(&parts, &headers, body.clone(), (uptime, class), in_flight.operation())
+            let handling = Handling { region, uptime, class: EvaluationClass::Quick };
+            self.respond(&parts, &headers, body.clone(), handling, in_flight.operation())
         };
         let response = match response {
             Ok(response) => response,
-            Err(Interrupted) => self.respond_in_pool(parts, body, uptime, in_flight).await,
+            Err(Interrupted) => self.respond_in_pool(parts, body, (region, uptime), in_flight).await,
         };
         if !response.must_wait() {
             return response;
@@ -228,7 +260,7 @@ impl Gateway {
         parts: &Parts,
         headers: &RequestHeaders<'_>,
         body: Bytes,
-        (uptime, evaluation): (Duration, EvaluationClass),
+        Handling { region, uptime, class: evaluation }: Handling,
         outcome: &mut HandledOperation<'_>,
     ) -> Result<Reply, ServiceError> {
         let account = &self.account;
@@ -247,12 +279,24 @@ impl Gateway {
             Operation::ReadAccount => topology.consistency,
             _ => request::consistency::level(headers, topology.consistency)?,
         };
-        self.check_region(&topology, &operation, headers)?;
-        let read_context = topology.read_context(self.region, level, uptime);
+        check_region(region, &topology, &operation, headers)?;
+        let read_context = topology.read_context(region, level, uptime);
         drop(topology);
         let now = times.account;
-        let call =
-            Call { account, read_context, level, principal, parts, headers, body, now, uptime, evaluation };
+        let advertised_hosts = &self.advertised_hosts;
+        let call = Call {
+            account,
+            advertised_hosts,
+            read_context,
+            level,
+            principal,
+            parts,
+            headers,
+            body,
+            now,
+            uptime,
+            evaluation,
+        };
         let writes = operation.write_target().is_some();
         let Some(disk) = &account.disk else { return handlers::handle(call, operation) };
         let container = match &operation {
@@ -293,32 +337,30 @@ impl Gateway {
         principal.check_operation(&operation, line)?;
         Ok((principal, operation))
     }
+}
 
-    /// Rejects what this region may not do: 403/3 sends a client to the write region.
-    fn check_region(
-        &self,
-        topology: &Topology,
-        operation: &Operation<'_>,
-        headers: &RequestHeaders<'_>,
-    ) -> Result<(), ServiceError> {
-        let allowed = match operation.write_target() {
-            // With per-partition failover, the partition knows its write region.
-            Some(WriteTarget::Items) => {
-                topology.takes_item_writes(self.region) || topology.has_partition_failover()
-            }
-            Some(WriteTarget::Resources) => topology.hub() == self.region,
-            None => true,
-        };
-        let hub_only =
-            RequestHeaders::flag(headers.hub_region_processing_only, name::HUB_REGION_PROCESSING_ONLY)?;
-        if allowed && (!hub_only || topology.hub() == self.region) {
-            return Ok(());
-        }
-        let (own, hub) = (&topology.region(self.region).name, &topology.region(topology.hub()).name);
-        let message =
-            format!("The requested operation cannot be performed in the region '{own}': '{hub}' writes.");
-        Err(ServiceError::backend(Status::FORBIDDEN, &message).with_sub_status(SubStatus::WRITE_FORBIDDEN))
+/// Rejects what a region may not do: 403/3 sends a client to the write region.
+fn check_region(
+    region: RegionId,
+    topology: &Topology,
+    operation: &Operation<'_>,
+    headers: &RequestHeaders<'_>,
+) -> Result<(), ServiceError> {
+    let allowed = match operation.write_target() {
+        // With per-partition failover, the partition knows its write region.
+        Some(WriteTarget::Items) => topology.takes_item_writes(region) || topology.has_partition_failover(),
+        Some(WriteTarget::Resources) => topology.hub() == region,
+        None => true,
+    };
+    let hub_only =
+        RequestHeaders::flag(headers.hub_region_processing_only, name::HUB_REGION_PROCESSING_ONLY)?;
+    if allowed && (!hub_only || topology.hub() == region) {
+        return Ok(());
     }
+    let (own, hub) = (&topology.region(region).name, &topology.region(topology.hub()).name);
+    let message =
+        format!("The requested operation cannot be performed in the region '{own}': '{hub}' writes.");
+    Err(ServiceError::backend(Status::FORBIDDEN, &message).with_sub_status(SubStatus::WRITE_FORBIDDEN))
 }
 
 /// The container of an operation on items, if it exists.
@@ -345,35 +387,36 @@ impl Handler for Gateway {
         if let Err(foreign) = self.access.host_names.check(&parts) {
             return HandlerResponse::Ready(self.refuse(&parts, refuse_foreign(foreign), uptime));
         }
-        if self.account_faults.has_request_rules() {
-            let mut in_flight = InFlightRequest::new(
-                self,
-                RequestArrival::from_parts(&parts, parts.headers.get(USER_AGENT), uptime),
-            );
+        let destination = self.destination(&parts, uptime);
+        let region = destination.region;
+        if self.account_faults.has_request_rules() || destination.port != PortState::Open {
+            let arrival = RequestArrival::from_parts(&parts, parts.headers.get(USER_AGENT), uptime);
+            let mut in_flight = InFlightRequest::new(self, region, arrival);
             let gateway = Arc::clone(self);
             return HandlerResponse::Pending(Box::pin(async move {
-                let response = gateway.respond_with_faults(parts, body, uptime, &mut in_flight).await;
+                let response =
+                    gateway.respond_with_faults(parts, body, (destination, uptime), &mut in_flight).await;
                 in_flight.complete(response)
             }));
         }
         let headers = RequestHeaders::scan(&parts.headers);
-        let mut panic_recorder = PanicRecorder::new(self, &parts, uptime);
-        let quick = (uptime, EvaluationClass::Quick);
+        let mut panic_recorder = PanicRecorder::new(self, region, &parts, uptime);
+        let quick = Handling { region, uptime, class: EvaluationClass::Quick };
         let response = self.respond(&parts, &headers, body.clone(), quick, &mut panic_recorder.operation);
         drop(panic_recorder);
         let arrival = RequestArrival::from_parts(&parts, headers.user_agent, uptime);
         let Ok(response) = response else {
-            let mut in_flight = InFlightRequest::new(self, arrival);
+            let mut in_flight = InFlightRequest::new(self, region, arrival);
             let gateway = Arc::clone(self);
             return HandlerResponse::Pending(Box::pin(async move {
-                let response = gateway.respond_in_pool(parts, body, uptime, &mut in_flight).await;
+                let response = gateway.respond_in_pool(parts, body, (region, uptime), &mut in_flight).await;
                 in_flight.set_summary(&response.summary);
                 let response = gateway.wait_until_durable(response, uptime).await;
                 in_flight.complete(response)
             }));
         };
         if response.must_wait() {
-            let mut in_flight = InFlightRequest::new(self, arrival);
+            let mut in_flight = InFlightRequest::new(self, region, arrival);
             in_flight.set_summary(&response.summary);
             let gateway = Arc::clone(self);
             return HandlerResponse::Pending(Box::pin(async move {
@@ -381,7 +424,7 @@ impl Handler for Gateway {
                 in_flight.complete(response)
             }));
         }
-        self.request_log.record(self.region, arrival, response.summary, response.ready_at);
+        self.request_log.record(region, arrival, response.summary, response.ready_at);
         HandlerResponse::Ready(response.response)
     }
 }

@@ -15,7 +15,7 @@ use super::{check_container_rid, condition, metadata_query, offers};
 use crate::request::{Call, ContainerIds, FeedVerb, RequestHeaders, ResourceVerb};
 use crate::response::{Reply, ServiceError, ascii_value};
 use engine::catalog::{ContainerEntry, DatabaseEntry, NewContainer};
-use engine::charge::throughput::{THROUGHPUT_DEFAULT, initial_partition_count};
+use engine::charge::throughput::{THROUGHPUT_DEFAULT, initial_partition_count, shared_partition_count};
 use engine::store::Partitioning;
 
 /// Request units of creating, replacing or deleting a container.
@@ -78,19 +78,20 @@ fn container_feed(database: &DatabaseEntry) -> Feed<'_> {
 fn create(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {
     let properties = parse_definition(call)?;
     let throughput = offers::requested_throughput(call.headers)?;
-    let (own, effective) = match (throughput, shared_throughput(call, database)?) {
-        (Some(own), _) => (Some(own.clone()), own),
-        (None, Some(shared)) => (None, shared),
-        (None, None) => (Some(THROUGHPUT_DEFAULT), THROUGHPUT_DEFAULT),
+    let fixed = call.account.partitions;
+    let (own, count) = match (throughput, shared_throughput(call, database)?) {
+        (None, Some(shared)) => (None, shared_partition_count(fixed, &shared)),
+        (own, _) => {
+            let own = own.unwrap_or(THROUGHPUT_DEFAULT);
+            let count = initial_partition_count(fixed, &own);
+            (Some(own), count)
+        }
     };
     let new = NewContainer {
         database,
         properties,
         throughput: own,
-        partitions: Partitioning {
-            count: initial_partition_count(call.account.partitions, &effective),
-            bytes_max: call.account.partition_bytes_max,
-        },
+        partitions: Partitioning { count, bytes_max: call.account.partition_bytes_max },
         regions: Arc::clone(&call.account.regions),
     };
     let container = call.account.catalog.create_container(new, call.now)?;

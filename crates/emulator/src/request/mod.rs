@@ -18,6 +18,7 @@ mod sas_token;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::advertised_hosts::AdvertisedHosts;
 use bytes::Bytes;
 use clock::Ticks;
 use engine::account::Account;
@@ -44,6 +45,8 @@ pub(crate) use route::{resource_path, route};
 pub(crate) struct Call<'a> {
     /// The account that the request was sent to.
     pub(crate) account: &'a Arc<Account>,
+    /// What clients are told to connect to.
+    pub(crate) advertised_hosts: &'a AdvertisedHosts,
     /// The region and staleness that reads of this request have.
     pub(crate) read_context: ReadContext,
     /// The consistency level of the request, or else of the account.

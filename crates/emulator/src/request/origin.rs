@@ -29,21 +29,24 @@ impl<'a> Origin<'a> {
         Origin { scheme, authority: authority.unwrap_or("localhost") }
     }
 
-    /// The endpoint as the client knows it.
-    pub(crate) fn endpoint(&self) -> String {
-        format!("{}://{}/", self.scheme, self.authority)
+    /// The endpoint as the client knows it, or at another host with the same port.
+    pub(crate) fn endpoint(&self, host: Option<&str>) -> String {
+        let (own, port) = self.host_and_port();
+        format!("{}://{}{port}/", self.scheme, host.unwrap_or(own))
     }
 
-    /// The endpoint of a sibling on another port of the same host.
-    pub(crate) fn endpoint_on(&self, port: u16) -> String {
-        format!("{}://{}:{port}/", self.scheme, self.host())
+    /// The endpoint on another port, of the same host or of another one.
+    pub(crate) fn endpoint_on(&self, host: Option<&str>, port: u16) -> String {
+        format!("{}://{}:{port}/", self.scheme, host.unwrap_or(self.host_and_port().0))
     }
 
-    /// The host without its port; an IPv6 address keeps its brackets.
-    fn host(&self) -> &'a str {
-        match self.authority.rsplit_once(':') {
-            Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-            _ => self.authority,
+    /// The host, where an IPv6 address keeps its brackets, and the port with its colon, if there is one.
+    fn host_and_port(&self) -> (&'a str, &'a str) {
+        match self.authority.rfind(':') {
+            Some(at) if self.authority[at + 1..].bytes().all(|byte| byte.is_ascii_digit()) => {
+                self.authority.split_at(at)
+            }
+            _ => (self.authority, ""),
         }
     }
 }
@@ -65,7 +68,12 @@ mod tests {
         let (parts, ()) = request.body(()).unwrap().into_parts();
         let headers = RequestHeaders::scan(&parts.headers);
         let origin = Origin::of(&parts, &headers);
-        assert_eq!((origin.endpoint().as_str(), origin.endpoint_on(8082).as_str()), (same, sibling));
+        assert_eq!(origin.endpoint(None), same);
+        assert_eq!(origin.endpoint_on(None, 8082), sibling);
+        let port = origin.host_and_port().1;
+        let scheme = if tls { "https" } else { "http" };
+        assert_eq!(origin.endpoint(Some("a.test")), format!("{scheme}://a.test{port}/"));
+        assert_eq!(origin.endpoint_on(Some("a.test"), 1), format!("{scheme}://a.test:1/"));
     }
 
     #[test]

@@ -16,7 +16,8 @@ use std::time::Duration;
 
 pub(crate) use histogram::LatencyHistogram;
 pub(crate) use record::{
-    ActivityText, RequestArrival, RequestRecord, ResponseSummary, STATUS_UNANSWERED, ServingPartition,
+    ActivityText, CutConnection, RequestArrival, RequestRecord, ResponseSummary, STATUS_UNANSWERED,
+    ServingPartition,
 };
 #[cfg(test)]
 pub(crate) use shard::OperationKey;
@@ -24,7 +25,9 @@ pub(crate) use shard::{OTHER, OTHER_STATUS, PartitionCounts, PartitionKey, Reque
 
 use engine::regions::RegionId;
 use parking_lot::{Mutex, MutexGuard};
+use record::CONNECTION_OPERATION;
 use shard::Shard;
+use smol_str::SmolStr;
 
 /// How many requests the log holds by default.
 pub const REQUEST_LOG_CAPACITY_DEFAULT: usize = 1_000;
@@ -78,6 +81,26 @@ impl RequestLog {
         let capacity = self.capacity.load(Ordering::Relaxed);
         let mut shard = lock(&self.shards[thread_shard()]);
         shard.record(record, &self.next_number, capacity);
+    }
+
+    /// Records a connection that a fault rule cut off before there was a request.
+    pub(crate) fn record_connection(
+        &self,
+        region: RegionId,
+        how: CutConnection,
+        rule: SmolStr,
+        uptime: Duration,
+    ) {
+        let summary = ResponseSummary {
+            operation: CONNECTION_OPERATION,
+            status: how.status(),
+            sub_status: 0,
+            charge: 0.0,
+            activity: ActivityText::new(""),
+            partition: None,
+            rules: vec![rule],
+        };
+        self.record(region, RequestArrival::connection(uptime), summary, uptime);
     }
 
     /// The last requests that `wanted` accepts, newest first, at most `limit`, and the number of the newest

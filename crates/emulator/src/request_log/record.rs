@@ -32,6 +32,28 @@ pub(crate) struct RequestArrival {
 /// Recorded as the status when the connection ended before the response.
 pub(crate) const STATUS_UNANSWERED: u16 = 499;
 
+/// The operation label of a connection that was cut off before there was a request.
+pub(super) const CONNECTION_OPERATION: &str = "connection";
+
+/// How a fault cut a connection off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CutConnection {
+    /// It was open, and was reset.
+    Reset,
+    /// Nothing is read from it, and nothing is written to it.
+    Swallowed,
+}
+
+impl CutConnection {
+    /// The status that is recorded for it.
+    pub(super) fn status(self) -> u16 {
+        match self {
+            CutConnection::Reset => 0,
+            CutConnection::Swallowed => STATUS_UNANSWERED,
+        }
+    }
+}
+
 /// What is recorded of a response, without its body.
 #[derive(Clone, Debug)]
 pub(crate) struct ResponseSummary {
@@ -97,6 +119,12 @@ impl RequestArrival {
             path: PathText::new(request.uri.path()),
             user_agent: cached_user_agent(user_agent),
         }
+    }
+
+    /// What is recorded of a connection without a request.
+    pub(super) fn connection(uptime: Duration) -> RequestArrival {
+        let (path, user_agent) = (PathText::new(""), cached_user_agent(None));
+        RequestArrival { uptime, method: Method::CONNECT, path, user_agent }
     }
 }
 

@@ -10,7 +10,7 @@ use perihelion_emulator::access::AccessControl;
 use perihelion_emulator::clock::{Clock, Ticks};
 use perihelion_emulator::engine::account::{Account, AccountSettings};
 use perihelion_emulator::gateway::Gateway;
-use perihelion_emulator::regions::{Lag, Region, RegionId, Topology};
+use perihelion_emulator::regions::{Lag, Region, RegionId, RegionSource, Topology};
 use perihelion_emulator::server::{ConnectionFault, Handler};
 use protocol::account::ConsistencyLevel;
 use protocol::authorization::{AccountKey, EMULATOR_KEY, sign};
@@ -61,6 +61,7 @@ impl TestAccount {
         AccountSettings {
             key: AccountKey::from_base64(EMULATOR_KEY).unwrap(),
             topology: topology(&[("West US", 8081)]),
+            region_source: RegionSource::Configured,
             partitions: None,
             partition_bytes_max: u64::MAX,
             request_units: RequestUnitMode::Account,

@@ -194,14 +194,19 @@ async fn the_number_of_partitions_follows_from_the_throughput() {
     account.post("/dbs", r#"{"id":"d"}"#).await.expect(201);
     for (header, value, ranges) in [
         ("x-ms-offer-throughput", "400", 1),
-        ("x-ms-offer-throughput", "10100", 2),
+        ("x-ms-offer-throughput", "6100", 2),
         ("x-ms-cosmos-offer-autopilot-settings", r#"{"maxThroughput":25000}"#, 3),
+        ("x-ms-offer-throughput", "30000", 5),
     ] {
         let body = format!(r#"{{"id":"r{ranges}","partitionKey":{{"paths":["/pk"],"version":2}}}}"#);
         account.send(Method::POST, "/dbs/d/colls", &[(header, value)], &body).await.expect(201);
         let path = format!("/dbs/d/colls/r{ranges}/pkranges");
         assert_eq!(account.get(&path).await.json()["_count"], ranges);
     }
+    let shared = [("x-ms-offer-throughput", "10000")];
+    account.send(Method::POST, "/dbs", &shared, r#"{"id":"shared"}"#).await.expect(201);
+    account.post("/dbs/shared/colls", r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#).await.expect(201);
+    assert_eq!(account.get("/dbs/shared/colls/c/pkranges").await.json()["_count"], 1);
 }
 
 #[tokio::test]

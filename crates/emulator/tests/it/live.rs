@@ -60,7 +60,7 @@ impl LiveAccount {
     pub(crate) async fn start(config: EmulatorConfig) -> LiveAccount {
         let clock = config.clock.clone();
         let running = Arc::new(Emulator::start(config).await.unwrap());
-        LiveAccount { port: running.port(), running, clock }
+        LiveAccount { port: region_port(&running, 0), running, clock }
     }
 
     /// Starts an account with a manual clock, configured by `change`.
@@ -92,8 +92,13 @@ impl LiveAccount {
 
     /// A client of another region of this account.
     pub(crate) fn in_region(&self, region: usize) -> LiveAccount {
-        let endpoint = &self.running.regions()[region].endpoint;
-        let port = endpoint.trim_end_matches('/').rsplit(':').next().unwrap().parse().unwrap();
+        let port = region_port(&self.running, region);
+        LiveAccount { running: Arc::clone(&self.running), port, clock: self.clock.clone() }
+    }
+
+    /// A client of the account's own endpoint.
+    pub(crate) fn at_account(&self) -> LiveAccount {
+        let port = self.running.port();
         LiveAccount { running: Arc::clone(&self.running), port, clock: self.clock.clone() }
     }
 
@@ -206,6 +211,12 @@ impl LiveAccount {
         }
         exchange(self.port(), request.body(Full::new(body)).unwrap()).await
     }
+}
+
+/// The port of a region, in failover order.
+fn region_port(running: &RunningEmulator, region: usize) -> u16 {
+    let endpoint = &running.regions()[region].endpoint;
+    endpoint.trim_end_matches('/').rsplit(':').next().unwrap().parse().unwrap()
 }
 
 /// Sends one request on a connection of its own. Text that is not JSON arrives as a JSON string.

@@ -3,6 +3,7 @@
 
 mod access;
 mod account;
+mod account_endpoint;
 mod authorization;
 mod batches;
 mod change_feed;

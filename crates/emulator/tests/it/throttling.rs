@@ -322,7 +322,7 @@ async fn a_split_divides_the_throughput() {
 async fn each_region_has_the_full_throughput() {
     let account = LiveAccount::with(|config| {
         config.request_units = RequestUnitMode::Enforce;
-        config.regions = vec!["West US".to_owned(), "East US".to_owned()];
+        config.regions = vec!["West US".to_owned(), "East US".to_owned()].into();
     })
     .await;
     account.post("/dbs", &[], json!({"id": "d"})).await.expect(201);

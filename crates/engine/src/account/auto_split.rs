@@ -12,6 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 use protocol::resource_id::OfferRid;
 
 use super::Account;
+use super::events::EventKind;
 use crate::catalog::{CatalogSnapshot, ContainerEntry};
 use crate::charge::throughput::partition_count_for;
 use crate::store::Partition;
@@ -59,15 +60,22 @@ pub fn resume(account: &Arc<Account>, uptime: Duration) {
 }
 
 /// Splits a range that holds more bytes than a partition should, on a blocking thread.
-pub fn split_oversized(container: &Arc<ContainerEntry>, range: u32, uptime: Duration) {
+pub fn split_oversized(account: &Account, container: &Arc<ContainerEntry>, range: u32, uptime: Duration) {
     let (store, name) = (Arc::clone(&container.store), container.id.clone());
+    let events = Arc::clone(&account.events);
     let split = move || {
         let mut oversized = vec![range];
         while let Some(range) = oversized.pop() {
             // None if it was split meanwhile, or holds a single partition key value, which cannot be split.
             let Some(middle) = store.middle_of(range) else { continue };
             match store.split(range, Some(&middle), uptime) {
-                Ok(halves) => oversized.extend(halves.into_iter().filter(|half| store.is_oversized(*half))),
+                Ok(halves) => {
+                    let [low, high] = halves;
+                    let message =
+                        format!("{name}: range {range} was split into {low} and {high}, because it is full");
+                    events.record(EventKind::Split, None, message);
+                    oversized.extend(halves.into_iter().filter(|half| store.is_oversized(*half)));
+                }
                 Err(error) => {
                     tracing::debug!(container = name.as_str(), "a full partition stays whole: {error}");
                 }
@@ -102,12 +110,20 @@ impl Task {
                 }
                 continue;
             };
-            if let Err(error) = container.store.split(range, None, self.uptime) {
-                tracing::warn!(
-                    container = container.id.as_str(),
-                    "no more partitions for more throughput: {error}"
-                );
-                return;
+            match container.store.split(range, None, self.uptime) {
+                Ok([low, high]) => {
+                    let name = container.id.as_str();
+                    let message =
+                        format!("{name}: range {range} was split into {low} and {high}, for its throughput");
+                    account.events.record(EventKind::Split, None, message);
+                }
+                Err(error) => {
+                    tracing::warn!(
+                        container = container.id.as_str(),
+                        "no more partitions for more throughput: {error}"
+                    );
+                    return;
+                }
             }
         }
     }

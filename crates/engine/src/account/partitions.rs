@@ -7,9 +7,10 @@ use protocol::partition::EffectivePartitionKey;
 use thiserror::Error;
 
 use super::Account;
+use super::events::EventKind;
 use crate::regions::TopologyError;
-use crate::store::Container;
 pub use crate::store::LayoutError;
+use crate::store::{Container, SplitMark};
 
 /// Why an operation on partitions failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -45,7 +46,11 @@ impl Account {
         uptime: Duration,
     ) -> Result<[u32; 2], PartitionError> {
         let at = at.map(position).transpose()?;
-        Ok(self.container_store(database, container)?.split(range, at.as_ref(), uptime)?)
+        let made = self.container_store(database, container)?.split(range, at.as_ref(), uptime)?;
+        let [low, high] = made;
+        let message = format!("{database}/{container}: range {range} was split into {low} and {high}");
+        self.events.record(EventKind::Split, None, message);
+        Ok(made)
     }
 
     /// Merges neighbouring partition key ranges into one.
@@ -56,7 +61,11 @@ impl Account {
         ranges: &[u32],
         uptime: Duration,
     ) -> Result<u32, PartitionError> {
-        Ok(self.container_store(database, container)?.merge(ranges, uptime)?)
+        let made = self.container_store(database, container)?.merge(ranges, uptime)?;
+        let ranges: Vec<String> = ranges.iter().map(u32::to_string).collect();
+        let message = format!("{database}/{container}: ranges {} were merged into {made}", ranges.join(", "));
+        self.events.record(EventKind::Merge, None, message);
+        Ok(made)
     }
 
     /// Marks a range as being split, so that requests that name it get 410/1007, or removes the mark.
@@ -68,21 +77,23 @@ impl Account {
         splitting: bool,
     ) -> Result<(), PartitionError> {
         let until = if splitting { Duration::MAX } else { Duration::ZERO };
-        self.mark_splitting_until(database, container, range, until)
+        self.set_split_mark(database, container, range, SplitMark::Locked, until)
     }
 
     /// Marks a range as being split until an uptime, at which the mark ends by itself.
-    pub fn mark_splitting_until(
+    pub fn set_split_mark(
         &self,
         database: &str,
         container: &str,
         range: u32,
+        mark: SplitMark,
         until: Duration,
     ) -> Result<(), PartitionError> {
         let store = self.container_store(database, container)?;
-        let partition = store.partition_by_id(range).ok_or(LayoutError::UnknownRange(range))?;
-        partition.mark_splitting_until(until);
-        Ok(())
+        match store.set_split_mark(range, mark, until) {
+            true => Ok(()),
+            false => Err(LayoutError::UnknownRange(range).into()),
+        }
     }
 
     /// Fails one range over: moves its writes to another region, which has seen all of them before it takes
@@ -103,8 +114,12 @@ impl Account {
             return Err(TopologyError::Removed(topology.region(region).name.clone()).into());
         }
         let own = Some(region).filter(|region| *region != topology.hub());
+        let name = topology.region(region).name.clone();
         drop(topology);
-        Ok(self.container_store(database, container)?.fail_over(range, own)?)
+        self.container_store(database, container)?.fail_over(range, own)?;
+        let message = format!("it takes the writes of {database}/{container}, range {range}");
+        self.events.record(EventKind::PartitionFailover, Some(&name), message);
+        Ok(())
     }
 
     /// Checks whether [`split_partition`](Account::split_partition) is possible now.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Account;
-use crate::regions::{Lag, RegionId, Topology, TopologyError};
+use super::events::EventKind;
+use crate::regions::{Lag, Region, RegionId, Topology, TopologyError};
 use crate::store;
 
 impl Account {
@@ -56,17 +57,40 @@ impl Account {
 
     /// Removes `region` from the account's list. Replication to it and its responses do not change.
     pub fn remove_region(&self, region: &str) -> Result<(), TopologyError> {
-        self.regions.update(|topology| {
+        let name = self.regions.update(|topology| {
             let region = topology.find(region)?;
-            topology.remove(region)
-        })
+            topology.remove(region)?;
+            Ok::<_, TopologyError>(topology.region(region).name.clone())
+        })?;
+        self.events.record(EventKind::RegionRemoved, Some(&name), "it is listed no longer");
+        Ok(())
     }
 
     /// Lists `region` again, last in the failover order.
     pub fn add_region(&self, region: &str) -> Result<(), TopologyError> {
-        self.regions.update(|topology| {
+        let name = self.regions.update(|topology| {
             let region = topology.find(region)?;
             topology.add(region);
+            Ok::<_, TopologyError>(topology.region(region).name.clone())
+        })?;
+        self.events.record(EventKind::RegionAdded, Some(&name), "it is listed");
+        Ok(())
+    }
+
+    /// Adds a new region behind `port`, last in the failover order. It sees everything that was written so
+    /// far, and follows what is written from now on.
+    pub fn extend_regions(&self, name: &str, port: u16) -> Result<RegionId, TopologyError> {
+        let name = name.trim();
+        let region = self.regions.update(|topology| topology.extend(Region::new(name, port)))?;
+        self.events.record(EventKind::RegionAdded, Some(name), format!("it was added, on port {port}"));
+        Ok(region)
+    }
+
+    /// Sets the ports that the gateways of the first regions listen on, in the order of their numbers.
+    pub fn set_region_ports(&self, ports: &[u16]) -> Result<(), TopologyError> {
+        self.regions.update(|topology| {
+            let ids: Vec<RegionId> = topology.regions().map(|(id, _)| id).collect();
+            ids.into_iter().zip(ports).for_each(|(region, port)| topology.set_port(region, *port));
             Ok(())
         })
     }
@@ -87,12 +111,17 @@ impl Account {
             container.catch_up(old);
             container.catch_up(new);
         });
+        if old != new {
+            let topology = self.regions.current();
+            let message = format!("it is the write region now, instead of {}", topology.region(old).name);
+            self.events.record(EventKind::Failover, Some(&topology.region(new).name), message);
+        }
         Ok(())
     }
 
     /// Sets the replication lag between two regions or, where one is left open, between the other and all.
     pub fn set_lag(&self, from: Option<&str>, to: Option<&str>, lag: Lag) -> Result<(), TopologyError> {
-        self.regions.update(|topology| {
+        self.regions.update(|topology| -> Result<(), TopologyError> {
             let from = from.map(|name| topology.find(name)).transpose()?;
             let to = to.map(|name| topology.find(name)).transpose()?;
             let all: Vec<RegionId> = topology.regions().map(|(id, _)| id).collect();
@@ -102,7 +131,10 @@ impl Account {
                 }
             }
             Ok(())
-        })
+        })?;
+        let (from, to) = (from.unwrap_or("every region"), to.unwrap_or("every region"));
+        self.events.record(EventKind::ReplicationLag, None, format!("{lag} from {from} to {to}"));
+        Ok(())
     }
 
     /// Pauses replication to `region` until it is resumed. `uptime` is now.
@@ -115,6 +147,7 @@ impl Account {
             Ok::<_, TopologyError>(region)
         })?;
         self.for_each_container(|container| container.pause(region, uptime));
+        self.record_about(region, EventKind::ReplicationPaused, "replication to it is paused");
         Ok(())
     }
 
@@ -126,7 +159,12 @@ impl Account {
             Ok::<_, TopologyError>((region, uptime + topology.lag(topology.hub(), region).max()))
         })?;
         self.for_each_container(|container| container.resume(region, uptime, due));
+        self.record_about(region, EventKind::ReplicationResumed, "replication to it continues");
         Ok(())
+    }
+
+    fn record_about(&self, region: RegionId, kind: EventKind, message: &str) {
+        self.events.record(kind, Some(&self.regions.current().region(region).name), message);
     }
 
     fn for_each_container(&self, mut work: impl FnMut(&store::Container)) {

@@ -13,6 +13,7 @@ use protocol::resource_id::ContainerRid;
 use thiserror::Error;
 
 use super::Account;
+use super::events::EventKind;
 use crate::catalog;
 use crate::disk::DiskError;
 use crate::store::ContainerSnapshot;
@@ -116,6 +117,7 @@ impl Account {
             return Err(SnapshotError::TooMany);
         }
         snapshots.insert(name.to_owned(), Arc::new(AccountSnapshot { taken_at: now, catalog, containers }));
+        self.events.record(EventKind::SnapshotSaved, None, format!("the account was saved as '{name}'"));
         Ok(())
     }
 
@@ -128,7 +130,9 @@ impl Account {
     /// when this returns; the control port responds when it is as durable as `--fsync` promises.
     pub fn restore_snapshot(&self, name: &str) -> Result<(), SnapshotError> {
         let saved = self.snapshots.get(name)?;
-        Ok(self.catalog.restore(&saved.catalog, |rid| saved.container(rid))?)
+        self.catalog.restore(&saved.catalog, |rid| saved.container(rid))?;
+        self.events.record(EventKind::SnapshotRestored, None, format!("the account is as in '{name}'"));
+        Ok(())
     }
 
     /// Removes the snapshot with this name.

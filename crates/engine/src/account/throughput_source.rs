@@ -63,7 +63,7 @@ impl ThroughputSource {
         }
         let database = snapshot.database_by_rid(container.rid.database)?;
         let throughput = snapshot.offer(database.offer?)?.throughput.clone();
-        let shared = throughput::initial_partition_count(account.partitions, &throughput);
+        let shared = throughput::shared_partition_count(account.partitions, &throughput);
         let rate = f64::from(throughput.max()) / shared as f64;
         Some(ThroughputSource { throughput, rate, shared: Some((Arc::clone(&database.pools), shared)) })
     }

@@ -5,34 +5,13 @@
 //! rate is looked up when an operation arrives, never stored: a change of it, a split and a merge apply at
 //! once.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::token_bucket::{Priority, TokenBucket};
 use super::usage_counter::{PartitionUsage, UsageCounter};
-use crate::regions::{REGIONS_MAX, RegionId};
+use crate::regions::{PerRegion, RegionId};
 use parking_lot::{Mutex, RwLock};
-
-/// A value for each region, made when the region first needs it.
-#[derive(Debug)]
-struct PerRegion<T>([OnceLock<Box<T>>; REGIONS_MAX]);
-
-impl<T> Default for PerRegion<T> {
-    fn default() -> PerRegion<T> {
-        PerRegion([const { OnceLock::new() }; REGIONS_MAX])
-    }
-}
-
-impl<T> PerRegion<T> {
-    fn get_or_make(&self, region: RegionId, make: impl FnOnce() -> T) -> &T {
-        self.0[region.index()].get_or_init(|| Box::new(make()))
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (RegionId, &T)> {
-        let regions = self.0.iter().zip(0..).map(|(slot, id)| (RegionId(id), slot));
-        regions.filter_map(|(region, slot)| Some((region, &**slot.get()?)))
-    }
-}
 
 /// The token buckets and usage counters of one physical partition.
 #[derive(Debug, Default)]

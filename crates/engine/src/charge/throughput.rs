@@ -6,11 +6,24 @@ use protocol::throughput::{AUTOSCALE_MIN, AUTOSCALE_STEP, MANUAL_MIN, Throughput
 
 /// The throughput of a container that was created without one.
 pub const THROUGHPUT_DEFAULT: Throughput = Throughput::Manual(MANUAL_MIN);
-/// Request units per second of one physical partition.
+/// Request units per second that one physical partition can serve.
 const PARTITION_THROUGHPUT_MAX: u32 = 10_000;
+/// Request units per second of each physical partition that a container is created with.
+const PARTITION_THROUGHPUT_AT_CREATION: u32 = 6_000;
 
-/// The number of physical partitions of a new container.
+/// The number of physical partitions of a new container with throughput of its own.
 pub fn initial_partition_count(fixed: Option<NonZeroU32>, throughput: &Throughput) -> usize {
+    match (fixed, throughput) {
+        (None, Throughput::Manual(units)) => {
+            let count = units.div_ceil(PARTITION_THROUGHPUT_AT_CREATION).max(1);
+            usize::try_from(count).expect("a u32 fits the machines this runs on")
+        }
+        _ => shared_partition_count(fixed, throughput),
+    }
+}
+
+/// The number of physical partitions of a new container that uses the throughput of its database.
+pub fn shared_partition_count(fixed: Option<NonZeroU32>, throughput: &Throughput) -> usize {
     let fixed = fixed.and_then(|count| usize::try_from(count.get()).ok());
     fixed.unwrap_or_else(|| partition_count_for(throughput))
 }
@@ -50,10 +63,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_partition_serves_ten_thousand_units() {
-        for (units, count) in [(400, 1), (10_000, 1), (10_100, 2), (25_100, 3), (100_000, 10)] {
-            assert_eq!(initial_partition_count(None, &Throughput::Manual(units)), count, "{units}");
+    fn a_container_is_created_with_a_partition_for_each_six_thousand_units() {
+        for (units, own, shared) in
+            [(400, 1, 1), (6_000, 1, 1), (6_100, 2, 1), (12_000, 2, 2), (25_100, 5, 3), (30_000, 5, 3)]
+        {
+            assert_eq!(initial_partition_count(None, &Throughput::Manual(units)), own, "{units}");
+            assert_eq!(shared_partition_count(None, &Throughput::Manual(units)), shared, "{units}");
         }
+        let autoscale = Throughput::Autoscale { max: 10_000, increment_percent: None };
+        assert_eq!(initial_partition_count(None, &autoscale), 1, "a partition serves ten thousand");
         let autoscale = Throughput::Autoscale { max: 11_000, increment_percent: None };
         assert_eq!(initial_partition_count(None, &autoscale), 2, "room for the maximum");
         assert_eq!(

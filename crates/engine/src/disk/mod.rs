@@ -51,6 +51,7 @@ pub use fsync::Fsync;
 pub(crate) use keys::{CatalogKey, ChainKey, ReplicationEntry, ReplicationKey};
 pub(crate) use layout::{ChainOrigin, StoredLayout, StoredPartition};
 pub(crate) use load::{LogEntry, StoredAccount, StoredChain, StoredContents};
+pub use regions::RegionSource;
 pub(crate) use regions::StoredRegions;
 pub(crate) use replay::in_parallel;
 pub use sync_fault::SyncFault;
@@ -161,6 +162,7 @@ impl Disk {
     pub(crate) fn open(
         settings: &DataDir,
         regions: &StoredRegions,
+        region_source: RegionSource,
     ) -> Result<(Disk, StoredAccount), OpenError> {
         let directory = Arc::new(Directory::open(&settings.path)?);
         // Everything is read and checked before anything is changed.
@@ -178,8 +180,8 @@ impl Disk {
         let mut replay = scanned.replay(checkpointed, &expected, settings.accept_loss)?;
         let source = load::Source::new(&trees, std::mem::take(&mut replay.changes));
         let catalog = load::catalog(&source)?;
-        check_regions(&catalog, regions, &settings.path)?;
-        let opened = load::load(&source, catalog, regions.chains())?;
+        let chains = check_regions(&catalog, regions, region_source, &settings.path)?;
+        let opened = load::load(&source, catalog, chains)?;
         drop(source);
         let cleanup = opened.cleanup().map_err(|error| OpenError::damaged("base/catalog", error))?;
         let damaged_items = opened.damaged_items.clone();
@@ -417,17 +419,23 @@ impl Batch {
     }
 }
 
-/// Fails if the directory belongs to an account with other write regions.
+/// Returns how many version chains each partition has; fails if the directory belongs to an account with other
+/// write regions.
 fn check_regions(
     catalog: &[(CatalogKey, bytes::Bytes)],
     wanted: &StoredRegions,
+    source: RegionSource,
     path: &Path,
-) -> Result<(), OpenError> {
+) -> Result<u8, OpenError> {
     let stored = catalog.iter().find(|(key, _)| *key == CatalogKey::Regions);
     let stored = stored.map(|(_, value)| serde_json::from_slice(value)).transpose();
     let stored: StoredRegions = stored.map_err(|error| OpenError::damaged(path, error))?.unwrap_or_default();
     let empty = !catalog.iter().any(|(key, _)| matches!(key, CatalogKey::Container(_)));
-    if empty { Ok(()) } else { stored.check(wanted, path) }
+    let wanted = wanted.chosen(&stored, source);
+    if !empty {
+        stored.check(&wanted, path)?;
+    }
+    Ok(wanted.chains())
 }
 
 /// Closes a data directory when it is dropped, even if others still refer to it.

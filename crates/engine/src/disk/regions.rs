@@ -6,6 +6,28 @@ use serde::{Deserialize, Serialize};
 
 use super::error::OpenError;
 
+/// Which regions an account has that is opened from a data directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegionSource {
+    /// Those it is configured with, whatever the directory has.
+    Configured,
+    /// Those of the directory, if there are any.
+    Stored,
+    /// Those of the directory, if there are as many.
+    StoredIfCount(usize),
+}
+
+impl RegionSource {
+    /// Whether this many stored regions are used instead of the configured ones.
+    pub(crate) fn prefers(self, stored: usize) -> bool {
+        match self {
+            RegionSource::Configured => false,
+            RegionSource::Stored => stored > 0,
+            RegionSource::StoredIfCount(count) => stored == count,
+        }
+    }
+}
+
 /// The regions of an account by name, and their settings. The serde names are part of the format.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -13,6 +35,9 @@ pub(crate) struct StoredRegions {
     /// The names in the order of the regions' numbers.
     pub(crate) names: Vec<String>,
     pub(crate) multi_write: bool,
+    /// Whether all regions should write if there are several. What was asked for, which is not stored.
+    #[serde(skip)]
+    pub(crate) multi_write_requested: bool,
     /// The failover order: the first region writes.
     pub(crate) order: Vec<String>,
     /// The lag that the account was started with.
@@ -31,6 +56,16 @@ impl StoredRegions {
     pub(super) fn chains(&self) -> u8 {
         // An account has 16 regions at the most.
         if self.multi_write { self.names.len() as u8 } else { 1 }
+    }
+
+    /// These settings with the names that were stored, if they are preferred.
+    pub(super) fn chosen(&self, stored: &StoredRegions, source: RegionSource) -> StoredRegions {
+        let mut chosen = self.clone();
+        if source.prefers(stored.names.len()) {
+            chosen.names.clone_from(&stored.names);
+            chosen.multi_write = self.multi_write_requested && chosen.names.len() > 1;
+        }
+        chosen
     }
 
     /// Fails if an account in `wanted` regions cannot continue with the directory: where all write, each

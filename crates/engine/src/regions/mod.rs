@@ -5,6 +5,7 @@
 
 mod conflict;
 mod lag;
+mod per_region;
 mod stored;
 #[cfg(test)]
 mod tests;
@@ -17,9 +18,11 @@ use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 use protocol::account::ConsistencyLevel;
 
+pub use crate::disk::RegionSource;
 use crate::disk::{Batch, CatalogKey, Disk, DiskError, Keyspace};
 pub(crate) use conflict::{ConflictDecision, ConflictResolver, ConflictingVersions};
 pub use lag::{InvalidLag, Lag};
+pub(crate) use per_region::PerRegion;
 pub(crate) use topology::REGIONS_MAX;
 pub use topology::{MaxStaleness, Region, Topology, TopologyError};
 

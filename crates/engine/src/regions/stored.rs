@@ -14,6 +14,7 @@ impl Topology {
         StoredRegions {
             names: self.regions().map(|(id, _)| name(id)).collect(),
             multi_write: self.is_multi_write(),
+            multi_write_requested: self.multi_write_requested(),
             order: self.failover_order().iter().map(|id| name(*id)).collect(),
             lag: self.lag_at_start().to_string(),
             lags: set.map(|(from, to)| (name(from), name(to), self.lag(from, to).to_string())).collect(),

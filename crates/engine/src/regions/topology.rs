@@ -56,6 +56,8 @@ pub struct Topology {
     /// While a failover is announced or under way: the other region that is listed as writable.
     also_writable: Option<RegionId>,
     multi_write: bool,
+    /// Whether every region should write if there are several.
+    multi_write_requested: bool,
     /// Whether the writes of a single partition may move to another region.
     partition_failover: bool,
     /// How often the account's writes have moved, and with them those of all partitions.
@@ -108,6 +110,12 @@ pub enum TopologyError {
     /// An order that leaves a region out, or names one twice.
     #[error("an order names every region of the account once: {0}")]
     InvalidOrder(String),
+    /// Each write region has version chains of its own, made with the containers.
+    #[error(
+        "every region of this account writes, and its regions are those it was started with; name them all with \
+         `peri up --regions`"
+    )]
+    WriteRegionsAreFixed,
     /// Partition failover is not enabled.
     #[error(
         "the partitions of this account do not fail over by themselves; start it with `peri up --partition-failover`"
@@ -136,14 +144,10 @@ impl Topology {
             return Err(TopologyError::Count(regions.len()));
         }
         for (at, region) in regions.iter().enumerate() {
-            if normalized(&region.name).is_empty() {
-                return Err(TopologyError::EmptyName);
-            }
-            if regions[..at].iter().any(|other| normalized(&other.name) == normalized(&region.name)) {
-                return Err(TopologyError::DuplicateName(region.name.clone()));
-            }
+            check_name(&region.name, &regions[..at])?;
         }
         // With one region there is nothing to write concurrently, whatever was asked for.
+        let multi_write_requested = multi_write;
         let multi_write = multi_write && regions.len() > 1;
         if multi_write && consistency == ConsistencyLevel::Strong {
             return Err(TopologyError::StrongMultiWrite);
@@ -157,6 +161,7 @@ impl Topology {
             order,
             also_writable,
             multi_write,
+            multi_write_requested,
             partition_failover: false,
             failover_count: 0,
             consistency,
@@ -164,6 +169,14 @@ impl Topology {
             lags,
             lag_at_start,
         })
+    }
+
+    /// The topology with the regions of these names in place of its own, and their lags as at the start.
+    pub(crate) fn with_regions(&self, names: &[String]) -> Result<Topology, TopologyError> {
+        let regions = names.iter().map(|name| Region::new(name, 0)).collect();
+        let topology =
+            Topology::new(regions, self.multi_write_requested, self.consistency, self.lag_at_start)?;
+        Ok(topology.with_partition_failover(self.partition_failover))
     }
 
     /// Enables or disables partition failover: whether the writes of a single partition may move to another
@@ -237,6 +250,11 @@ impl Topology {
     /// Whether every region writes.
     pub fn is_multi_write(&self) -> bool {
         self.multi_write
+    }
+
+    /// Whether every region should write if there are several.
+    pub(crate) fn multi_write_requested(&self) -> bool {
+        self.multi_write_requested
     }
 
     /// Whether items can be written in this region.
@@ -330,6 +348,32 @@ impl Topology {
         }
     }
 
+    /// Adds a new region, the last in failover order, with the lag that the account was started with.
+    pub(crate) fn extend(&mut self, region: Region) -> Result<RegionId, TopologyError> {
+        if self.multi_write {
+            return Err(TopologyError::WriteRegionsAreFixed);
+        }
+        let before = self.regions.len();
+        if before >= REGIONS_MAX {
+            return Err(TopologyError::Count(before + 1));
+        }
+        check_name(&region.name, &self.regions)?;
+        self.regions.push(region);
+        let lag = |from: RegionId, to: RegionId| match from.index().max(to.index()) < before {
+            true => self.lags[from.index() * before + to.index()],
+            false => self.lag_at_start,
+        };
+        self.lags = ids(before + 1).flat_map(|from| ids(before + 1).map(move |to| lag(from, to))).collect();
+        let id = RegionId(before as u8);
+        self.order.push(id);
+        Ok(id)
+    }
+
+    /// Sets the port that a region's gateway listens on.
+    pub(crate) fn set_port(&mut self, region: RegionId, port: u16) {
+        self.regions[region.index()].port = port;
+    }
+
     fn check_failover(&self, region: RegionId) -> Result<(), TopologyError> {
         if self.multi_write {
             return Err(TopologyError::NothingToFailOver);
@@ -351,7 +395,18 @@ fn ids(count: usize) -> impl Iterator<Item = RegionId> {
     (0..count as u8).map(RegionId)
 }
 
+/// Fails if a region has no name, or that of another one.
+fn check_name(name: &str, others: &[Region]) -> Result<(), TopologyError> {
+    if normalized(name).is_empty() {
+        return Err(TopologyError::EmptyName);
+    }
+    match others.iter().any(|other| normalized(&other.name) == normalized(name)) {
+        true => Err(TopologyError::DuplicateName(name.to_owned())),
+        false => Ok(()),
+    }
+}
+
 /// How SDKs compare region names.
-fn normalized(name: &str) -> String {
+pub(super) fn normalized(name: &str) -> String {
     name.chars().filter(|character| !character.is_whitespace()).flat_map(char::to_lowercase).collect()
 }

@@ -15,8 +15,8 @@ use crate::disk::{Disk, DiskError, Malformed, StoredContents, StoredLayout, in_p
 use crate::regions::{ReadContext, RegionId, Regions};
 use crate::store::partition::view::PartitionView;
 use crate::store::partition::{
-    ContainerContext, LSN_FIRST, Partition, PartitionIdentity, WriteBlocked, WriteContext, WriteOutcome,
-    first_token_version,
+    ContainerContext, LSN_FIRST, Partition, PartitionIdentity, SplitMark, WriteBlocked, WriteContext,
+    WriteOutcome, first_token_version,
 };
 use crate::store::repartition::layout::Layout;
 use crate::store::replica::contents::ReplicaContents;
@@ -54,6 +54,8 @@ pub struct Container {
     pub(super) layout: Mutex<Layout>,
     /// The id of a range that has outgrown its limit, or [`NONE`].
     oversized: AtomicU64,
+    /// How often a range was marked as being split.
+    split_marks_set: AtomicU64,
     pub(super) context: ContainerContext,
 }
 
@@ -123,6 +125,7 @@ impl Container {
             partitions: ArcSwap::from_pointee(partitions),
             layout,
             oversized: AtomicU64::new(NONE),
+            split_marks_set: AtomicU64::new(0),
             context,
         }
     }
@@ -168,6 +171,7 @@ impl Container {
             layout: Mutex::new(Layout::restored(&layout)),
             context,
             oversized: AtomicU64::new(NONE),
+            split_marks_set: AtomicU64::new(0),
         })
     }
 
@@ -251,6 +255,31 @@ impl Container {
     /// The partition with this numeric range id, if it is live.
     pub(crate) fn partition_by_id(&self, id: u32) -> Option<Arc<Partition>> {
         self.partitions.load().iter().find(|partition| partition.identity.id == id).cloned()
+    }
+
+    /// Marks a range as being split until an uptime, when the mark ends by itself. Returns whether it exists.
+    pub(crate) fn set_split_mark(&self, id: u32, mark: SplitMark, until: Duration) -> bool {
+        let Some(partition) = self.partition_by_id(id) else { return false };
+        // Before the mark: a list of ranges that shows the mark has a number that no list before it had.
+        self.split_marks_set.fetch_add(1, Ordering::Release);
+        partition.set_split_mark(mark, until);
+        true
+    }
+
+    /// A number that changes whenever a range begins or ceases to be shown as splitting; zero while none is.
+    pub fn split_marks(&self, uptime: Duration) -> u64 {
+        let partitions = self.partitions.load();
+        let shown = partitions.iter().any(|partition| partition.has_split_mark(SplitMark::Announced, uptime));
+        // Acquire pairs with the release above.
+        if shown { self.split_marks_set.load(Ordering::Acquire) } else { 0 }
+    }
+
+    /// The id of a range that owns a part of `range` and is being swapped.
+    pub fn swapping_range(&self, range: &EpkRange, uptime: Duration) -> Option<u32> {
+        let partitions = self.partitions.load();
+        let mut over = partitions.iter().filter(|partition| partition.owns_part_of(range));
+        over.find(|partition| partition.has_split_mark(SplitMark::Swapping, uptime))
+            .map(|partition| partition.identity.id)
     }
 
     /// Views of the partitions that own a part of `range`, in EPK order; of an empty range, the one at its start.

@@ -23,7 +23,7 @@ mod transaction;
 
 pub use container::{Container, Partitioning, WriteUnavailable};
 pub use partition::view::PartitionView;
-pub use partition::{Partition, WriteContext, WriteOutcome};
+pub use partition::{Partition, SplitMark, WriteContext, WriteOutcome};
 pub use repartition::layout::LayoutError;
 #[cfg(test)]
 pub(crate) use replica::head::Head;

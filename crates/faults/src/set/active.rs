@@ -1,6 +1,8 @@
 //! A rule in force, with the counts of what it matched and hit.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clock::HumanDuration;
@@ -25,13 +27,16 @@ pub(super) struct ActiveRule {
     matched: AtomicU64,
     /// How many of those it applied to.
     hits: AtomicU64,
+    /// The connections that it refused, reset or swallowed, by region.
+    connections: Mutex<BTreeMap<String, u64>>,
 }
 
 impl ActiveRule {
     /// A rule that was added at this time to a set with this seed.
     pub(super) fn new(id: SmolStr, rule: FaultRule, seed: u64, added_at: Duration) -> ActiveRule {
         let seed = rule_seed(seed, &id);
-        ActiveRule { id, rule, seed, added_at, matched: AtomicU64::new(0), hits: AtomicU64::new(0) }
+        let (matched, hits) = (AtomicU64::new(0), AtomicU64::new(0));
+        ActiveRule { id, rule, seed, added_at, matched, hits, connections: Mutex::default() }
     }
 
     /// A copy with counts of zero and another seed. Its schedule goes on.
@@ -53,6 +58,14 @@ impl ActiveRule {
         let is_selected = self.rule.schedule.selects(number)
             && self.rule.probability.is_none_or(|probability| probability.decide(&mut rng));
         (is_selected && self.count_hit()).then_some(rng)
+    }
+
+    /// Counts connections of a region that the rule refused, reset or swallowed.
+    pub(super) fn count_connections(&self, region: &str, count: u64) {
+        self.matched.fetch_add(count, Ordering::Relaxed);
+        self.hits.fetch_add(count, Ordering::Relaxed);
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        *connections.entry(region.to_owned()).or_default() += count;
     }
 
     /// Counts a hit, unless the rule has had all its hits.
@@ -88,6 +101,7 @@ impl ActiveRule {
             state,
             matched: self.matched.load(Ordering::Relaxed),
             hits: self.hits.load(Ordering::Relaxed),
+            connections: self.connections.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             starts_in,
             ends_in,
         }

@@ -196,6 +196,19 @@ impl FaultSet {
         self.rules.load().port_state(region, now)
     }
 
+    /// Counts connections of a region that the rule about its port refused, reset or swallowed. Returns the id of
+    /// that rule; none if no rule closes or silences the port now.
+    pub fn count_connections(&self, region: &str, count: u64, now: Duration) -> Option<SmolStr> {
+        let list = self.rules.load();
+        let rule = list.rules.iter().find(|rule| {
+            rule.rule.is_on_port()
+                && rule.rule.filter.matches_region(Some(region))
+                && matches!(rule.phase(now), SchedulePhase::Active { .. })
+        })?;
+        rule.count_connections(region, count);
+        Some(rule.id.clone())
+    }
+
     /// Rejects a rule that could never apply, because another one ends the evaluation for all its requests.
     fn check_overlap(&self, rule: &FaultRule) -> Result<(), InvalidRule> {
         let list = self.rules.load();

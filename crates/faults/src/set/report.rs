@@ -1,5 +1,7 @@
 //! What is reported about a rule: its state and its counts.
 
+use std::collections::BTreeMap;
+
 use clock::HumanDuration;
 use serde::Serialize;
 
@@ -15,12 +17,15 @@ pub struct RuleReport {
     pub rule: FaultRule,
     /// Whether the rule has started, or is over.
     pub state: RuleState,
-    /// How many requests the rule matched while it was active (`met`).
+    /// How many requests, or connections, the rule matched while it was active (`met`).
     #[serde(rename = "met")]
     pub matched: u64,
-    /// How many requests the rule applied to (`struck`).
+    /// How many requests, or connections, the rule applied to (`struck`).
     #[serde(rename = "struck")]
     pub hits: u64,
+    /// The connections that the rule refused, reset or swallowed, by region.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub connections: BTreeMap<String, u64>,
     /// The time until the rule starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starts_in: Option<HumanDuration>,

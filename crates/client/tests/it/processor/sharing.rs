@@ -92,7 +92,7 @@ async fn leases_of_a_crashed_instance_are_acquired_and_no_change_is_lost() {
 async fn instances_that_start_together_in_regions_that_lag_agree_on_one_set_of_leases() {
     let regions = ["West US", "East US", "North Europe"];
     let fixture = Fixture::start_with(3, |config| {
-        config.regions = regions.map(str::to_owned).to_vec();
+        config.regions = regions.map(str::to_owned).to_vec().into();
         let lag = Duration::from_millis(150);
         config.lag = emulator::regions::Lag::between(lag, lag * 2).expect("a lag");
     })

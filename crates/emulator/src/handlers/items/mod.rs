@@ -52,7 +52,7 @@ pub(crate) fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
         ItemOperation::DeletePartition => delete_partition::delete_partition(&request),
     };
     if let Some(range) = request.container.store.take_oversized() {
-        auto_split::split_oversized(request.container, range, request.call.uptime);
+        auto_split::split_oversized(request.call.account, request.container, range, request.call.uptime);
     }
     request.charge_outcome(outcome)
 }

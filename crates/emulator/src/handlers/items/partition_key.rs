@@ -11,11 +11,12 @@ use protocol::partition::{
 use protocol::resource_id::ItemRid;
 use protocol::status::{Status, SubStatus};
 
+use super::scope::range_splitting;
 use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
 use crate::response::ServiceError;
 use engine::items::Ordinal;
-use engine::store::{ContainerSchema, Document, PartitionView};
+use engine::store::{ContainerSchema, Document, PartitionView, SplitMark};
 
 /// The service's message for a key that does not match the document or the definition.
 const MISMATCH: &str = "Partition key provided either doesn't correspond to definition in the collection or doesn't \
@@ -31,14 +32,18 @@ pub(super) struct PartitionAddress {
 }
 
 impl PartitionAddress {
-    /// The logical partition with this effective partition key, if the caller may use it.
+    /// The logical partition with this effective partition key, if the caller may use it; 410/1007 while its range is
+    /// being swapped.
     pub(super) fn at(
         request: &ItemRequest<'_>,
         epk: EffectivePartitionKey,
     ) -> Result<PartitionAddress, ServiceError> {
         request.authorized.check_key(&epk)?;
-        let partition =
-            PartitionView::new(request.container.store.partition_of(&epk), request.call.read_context);
+        let partition = request.container.store.partition_of(&epk);
+        if partition.has_split_mark(SplitMark::Swapping, request.call.uptime) {
+            return Err(range_splitting(&partition.identity.id));
+        }
+        let partition = PartitionView::new(partition, request.call.read_context);
         Ok(PartitionAddress { epk, partition })
     }
 

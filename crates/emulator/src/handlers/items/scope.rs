@@ -1,5 +1,7 @@
 //! The scope of a feed or query: the part of the container that its headers select.
 
+use std::fmt::Display;
+
 use protocol::headers as name;
 use protocol::partition::{EffectivePartitionKey, EpkRange};
 use protocol::status::{Status, SubStatus};
@@ -9,7 +11,7 @@ use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
 use crate::response::ServiceError;
 use engine::query::Scope;
-use engine::store::ContainerSchema;
+use engine::store::{ContainerSchema, SplitMark};
 
 /// How a request selects its part of the container.
 pub(super) enum Target {
@@ -44,7 +46,13 @@ pub(super) fn target(request: &ItemRequest<'_>, schema: &ContainerSchema) -> Res
     }
     let within = match (key, epk_range(request.call.headers)?) {
         (Some(key), Some(within)) => key.intersect(&within).unwrap_or_else(|| nothing_of(&key)),
-        (Some(key), None) => return Ok(Target::Key(authorized_scope(request, key)?)),
+        (Some(key), None) => {
+            let scope = authorized_scope(request, key.clone())?;
+            return match request.container.store.swapping_range(&key, request.call.uptime) {
+                Some(id) => Err(range_splitting(&id)),
+                None => Ok(Target::Key(scope)),
+            };
+        }
         (None, Some(within)) => within,
         (None, None) => return Ok(Target::Everywhere(authorized_scope(request, EpkRange::FULL)?)),
     };
@@ -78,8 +86,8 @@ pub(super) fn range_scope(request: &ItemRequest<'_>) -> Result<Option<Scope>, Se
     // Some clients put the container in front: `{rid},{id}`.
     let id = id.rsplit(',').next().unwrap_or(id);
     let partition = request.container.store.partition(id).ok_or_else(|| range_gone(id))?;
-    if partition.is_splitting(read_context.uptime) {
-        return Err(range_splitting(id));
+    if partition.has_split_mark(SplitMark::Locked, read_context.uptime) {
+        return Err(range_splitting(&id));
     }
     Ok(Some(Scope::of_partition(partition, within.as_ref(), read_context)))
 }
@@ -135,7 +143,7 @@ fn epk_bound(
 }
 
 /// 410/1007: the range is being split or merged.
-fn range_splitting(id: &str) -> ServiceError {
+pub(super) fn range_splitting(id: &dyn Display) -> ServiceError {
     let message = format!("The partition key range '{id}' is being split or merged; try again in a moment.");
     ServiceError::backend(Status::GONE, &message).with_sub_status(SubStatus::COMPLETING_SPLIT)
 }

@@ -59,7 +59,7 @@ async fn fault_connection(_: &CompatibilityFixture) {
 
 async fn region_down(_: &CompatibilityFixture) {
     let account = account().await;
-    let region = account.running().region("West US").unwrap();
+    let region = account.running().region("South Central US").unwrap();
     region.down(DownMode::Unavailable).unwrap();
     account.get("/", &[]).await.expect(503);
     region.down(DownMode::Refused).unwrap();
@@ -71,7 +71,7 @@ async fn region_down(_: &CompatibilityFixture) {
 
 async fn region_drain(_: &CompatibilityFixture) {
     let account = account().await;
-    account.running().region("westus").unwrap().drain().unwrap();
+    account.running().region("southcentralus").unwrap().drain().unwrap();
     let response = account.get("/", &[]).await.expect(403);
     assert_eq!(response.sub_status(), "1008");
     assert_eq!(response.body["readableLocations"], json!([]));
@@ -79,7 +79,7 @@ async fn region_drain(_: &CompatibilityFixture) {
 
 async fn region_storm(_: &CompatibilityFixture) {
     let account = account().await;
-    account.running().region("westus").unwrap().storm().unwrap();
+    account.running().region("southcentralus").unwrap().storm().unwrap();
     let response = account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(429);
     assert_eq!((response.sub_status(), response.header("x-ms-retry-after-ms")), ("3200", "100"));
 }

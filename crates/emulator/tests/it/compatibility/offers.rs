@@ -132,5 +132,19 @@ async fn partition_count(_: &CompatibilityFixture) {
     let body = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
     account.send(Method::POST, "/dbs/d/colls", &[("x-ms-offer-throughput", "30000")], body).await.expect(201);
     let ranges = account.get("/dbs/d/colls/c/pkranges").await.expect(200).json();
-    assert!(ranges["_count"].as_u64().unwrap() >= 3, "{ranges}");
+    assert_eq!(ranges["_count"], 5);
+    let starts: Vec<&str> = ranges["PartitionKeyRanges"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|range| range["minInclusive"].as_str().unwrap())
+        .collect();
+    let expected = [
+        "",
+        "0CCCCCCCCCCCCCCCCCCCCCCCCCCCCCCC",
+        "19999999999999999999999999999998",
+        "26666666666666666666666666666664",
+        "33333333333333333333333333333330",
+    ];
+    assert_eq!(starts, expected);
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::Method;
 use perihelion_emulator::ConsistencyLevel;
+use perihelion_emulator::faults::DownMode;
 use serde_json::{Value, json};
 
 use super::fixture::{CompatibilityFixture, DOCS, KEY};
@@ -15,6 +16,8 @@ const UPSERT: (&str, &str) = ("x-ms-documentdb-is-upsert", "true");
 
 pub(super) fn probes() -> Probes {
     vec![
+        ("account-endpoint", supported!(account_endpoint)),
+        ("region-add", supported!(region_add)),
         ("regions", supported!(regions)),
         ("replication-lag", supported!(lag)),
         ("replication-pause", supported!(pause)),
@@ -30,6 +33,7 @@ pub(super) fn probes() -> Probes {
         ("snapshots", supported!(snapshots)),
         ("query-as-of", supported!(as_of)),
         ("account-clock", supported!(clock)),
+        ("event-log", supported!(event_log)),
         ("request-log", supported!(request_log)),
         ("prometheus-metrics", supported!(metrics)),
     ]
@@ -38,7 +42,7 @@ pub(super) fn probes() -> Probes {
 /// Two regions 30 ms apart whose clock stands still, with an empty container.
 async fn two_regions(level: ConsistencyLevel, multi_write: bool) -> LiveAccount {
     let account = LiveAccount::with(|config| {
-        config.regions = ["West US", "East US"].map(str::to_owned).to_vec();
+        config.regions = ["West US", "East US"].map(str::to_owned).to_vec().into();
         config.lag = "30ms".parse().unwrap();
         config.consistency = level;
         config.multi_write = multi_write;
@@ -60,6 +64,32 @@ async fn put(account: &LiveAccount, value: u32) -> LiveResponse {
 async fn value(account: &LiveAccount) -> Option<u64> {
     let read = account.get(&format!("{DOCS}/1"), &[KEY]).await;
     (read.status == 200).then(|| read.body["v"].as_u64().unwrap())
+}
+
+async fn account_endpoint(_: &CompatibilityFixture) {
+    let account = two_regions(ConsistencyLevel::Session, false).await.at_account();
+    account.running().region("westus").unwrap().down(DownMode::Refused).unwrap();
+    account.get("/", &[]).await.expect(200);
+    account.running().region("eastus").unwrap().fail_over().unwrap();
+    put(&account, 1).await.expect(201);
+}
+
+async fn region_add(_: &CompatibilityFixture) {
+    let account = two_regions(ConsistencyLevel::Session, false).await;
+    put(&account, 1).await.expect(201);
+    control_post(&account, "/regions/UK%20South/add", json!({})).await.expect(200);
+    let document = account.get("/", &[]).await.expect(200).body;
+    assert_eq!(document["readableLocations"][2]["name"], "UK South");
+    assert_eq!(value(&account.in_region(2)).await, Some(1), "at once");
+    let all_write = two_regions(ConsistencyLevel::Session, true).await;
+    control_post(&all_write, "/regions/UK%20South/add", json!({})).await.expect(409);
+}
+
+async fn event_log(_: &CompatibilityFixture) {
+    let account = two_regions(ConsistencyLevel::Session, false).await;
+    account.running().region("eastus").unwrap().fail_over().unwrap();
+    let events = account.control(Method::GET, "/events", "").await.expect(200).body;
+    assert_eq!((&events["events"][0]["kind"], &events["newest"]), (&json!("failover"), &json!(1)));
 }
 
 async fn regions(_: &CompatibilityFixture) {
@@ -91,7 +121,7 @@ async fn pause(_: &CompatibilityFixture) {
 
 async fn partition_failover(_: &CompatibilityFixture) {
     let account = LiveAccount::with(|config| {
-        config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec();
+        config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec().into();
         config.lag = "30ms".parse().unwrap();
         config.partitions = 2.try_into().ok();
         config.partition_failover = true;
@@ -299,7 +329,7 @@ async fn request_log(_: &CompatibilityFixture) {
     let account = two_items().await;
     let log = account.control(Method::GET, "/requests?limit=1", "").await.expect(200).body;
     let last = &log["requests"][0];
-    assert_eq!((&last["operation"], &last["region"]), (&json!("create_item"), &json!("West US")));
+    assert_eq!((&last["operation"], &last["region"]), (&json!("create_item"), &json!("South Central US")));
     assert_eq!((&last["range"], &last["status"]), (&json!(0), &json!(201)));
     assert!(last["charge"].as_f64().unwrap() > 0.0, "{last}");
 }
@@ -308,6 +338,6 @@ async fn metrics(_: &CompatibilityFixture) {
     let account = two_items().await;
     let metrics = account.control(Method::GET, "/metrics", "").await.expect(200);
     let text = metrics.body.as_str().unwrap();
-    let created = r#"perihelion_requests_total{region="West US",operation="create_item",status="201",sub_status="0"} 2"#;
+    let created = r#"perihelion_requests_total{region="South Central US",operation="create_item",status="201",sub_status="0"} 2"#;
     assert!(text.lines().any(|line| line == created), "{text}");
 }

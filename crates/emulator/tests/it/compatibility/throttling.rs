@@ -70,7 +70,7 @@ async fn partitions(_: &CompatibilityFixture) {
 async fn regions(_: &CompatibilityFixture) {
     let account = LiveAccount::with(|config| {
         config.request_units = RequestUnitMode::Enforce;
-        config.regions = vec!["West US".to_owned(), "East US".to_owned()];
+        config.regions = vec!["West US".to_owned(), "East US".to_owned()].into();
     })
     .await;
     account.post("/dbs", &[], json!({"id": "d"})).await.expect(201);

@@ -11,7 +11,7 @@ pub(super) const KEY: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["p"]"#
 /// Two regions, and one item in one container.
 pub(super) async fn two_regions() -> LiveAccount {
     let mut config = EmulatorConfig::default();
-    config.regions = vec!["West US".to_owned(), "East US".to_owned()];
+    config.regions = vec!["West US".to_owned(), "East US".to_owned()].into();
     let account = LiveAccount::start(config).await;
     account.create_container(json!({})).await;
     account.create(json!({ "id": "1", "pk": "p" })).await.expect(201);

@@ -10,7 +10,7 @@ use crate::live::{LiveAccount, LiveResponse};
 /// Three regions, and one item in one container that all of them have.
 async fn three_regions() -> LiveAccount {
     let mut config = EmulatorConfig::default();
-    config.regions = ["East US", "West US", "North Europe"].map(str::to_owned).to_vec();
+    config.regions = ["East US", "West US", "North Europe"].map(str::to_owned).to_vec().into();
     config.lag = perihelion_emulator::regions::Lag::NONE;
     let account = LiveAccount::start(config).await;
     account.create_container(json!({})).await;
@@ -159,7 +159,7 @@ async fn failover_priorities_set_the_order_and_the_write_region() {
 #[tokio::test]
 async fn a_multi_write_account_has_no_failover() {
     let mut config = EmulatorConfig::default();
-    config.regions = ["East US", "West US"].map(str::to_owned).to_vec();
+    config.regions = ["East US", "West US"].map(str::to_owned).to_vec().into();
     config.multi_write = true;
     let account = LiveAccount::start(config).await;
     let reported = account.control_get("/account").await.expect(200).body;

@@ -2,6 +2,7 @@
 
 mod account;
 mod clock;
+mod events;
 mod lifecycle;
 mod operations;
 mod request_log;
@@ -20,11 +21,11 @@ async fn account() -> LiveAccount {
 }
 
 impl LiveAccount {
-    async fn control_get(&self, path: &str) -> LiveResponse {
+    pub(crate) async fn control_get(&self, path: &str) -> LiveResponse {
         self.control(Method::GET, path, "").await
     }
 
-    async fn control_post(&self, path: &str, body: Value) -> LiveResponse {
+    pub(crate) async fn control_post(&self, path: &str, body: Value) -> LiveResponse {
         self.control(Method::POST, path, &body.to_string()).await
     }
 }

@@ -117,6 +117,67 @@ async fn requests_by_the_id_of_a_locked_range_get_410_until_the_lock_ends() {
     }
 }
 
+/// The version of the list of ranges, and the status of each.
+async fn ranges(account: &LiveAccount, seen: Option<&str>) -> (u16, String, Vec<String>) {
+    let mut headers = vec![("a-im", "Incremental Feed")];
+    headers.extend(seen.map(|etag| ("if-none-match", etag)));
+    let listed = account.get("/dbs/d/colls/c/pkranges", &headers).await;
+    let ranges = listed.body["PartitionKeyRanges"].as_array().cloned().unwrap_or_default();
+    let text =
+        |range: &Value| format!("{} {}", range["id"].as_str().unwrap(), range["status"].as_str().unwrap());
+    (listed.status, listed.header("etag").to_owned(), ranges.iter().map(text).collect())
+}
+
+#[tokio::test]
+async fn while_ranges_are_swapped_every_request_to_them_gets_410_and_the_feed_shows_it() {
+    let account = standing_still().await;
+    let (_, before, listed) = ranges(&account, None).await;
+    assert_eq!(listed, ["0 online"]);
+    let manual = json!({ "progressionMode": "manual" });
+    account.control_post(&format!("{PARTITIONS}/0/split"), manual.clone()).await.expect(202);
+    account.get("/dbs/d/colls/c/docs/1", &[KEY]).await.expect(200);
+    assert_eq!(ranges(&account, Some(&before)).await.0, 304, "it is only prepared");
+
+    account.control_post("/operations/1/advance", json!({})).await.expect(200);
+    let item = json!({ "id": "1", "pk": "p" });
+    for gone in [
+        account.get("/dbs/d/colls/c/docs/1", &[KEY]).await,
+        account.create(json!({ "id": "2", "pk": "p" })).await,
+        account.put("/dbs/d/colls/c/docs/1", &[KEY], item.clone()).await,
+        account.delete("/dbs/d/colls/c/docs/1", &[KEY]).await,
+        account.query("SELECT * FROM c", &[KEY]).await,
+        read_range(&account).await,
+    ] {
+        assert_eq!(gone.expect(410).sub_status(), "1007");
+    }
+    let (status, during, listed) = ranges(&account, Some(&before)).await;
+    assert_eq!((status, listed), (200, vec!["0 splitting".to_owned()]));
+    assert!(during != before, "{during}");
+    assert_eq!(ranges(&account, Some(&during)).await.0, 304);
+
+    account.control_post("/operations/1/advance", json!({})).await.expect(200);
+    assert_eq!(end_of(&account, "1").await["status"], "Succeeded");
+    let (_, after, listed) = ranges(&account, Some(&during)).await;
+    assert_eq!(listed, ["1 online", "2 online"]);
+    account.get("/dbs/d/colls/c/docs/1", &[KEY]).await.expect(200);
+
+    // A cancelled operation, and one that expires, leave the ranges as they were.
+    let merge = json!({ "partitionIds": [1, 2], "progressionMode": "manual" });
+    account.control_post(&format!("{PARTITIONS}/merge"), merge).await.expect(202);
+    account.control_post("/operations/2/advance", json!({})).await.expect(200);
+    account.get("/dbs/d/colls/c/docs/1", &[KEY]).await.expect(410);
+    let (_, merging, listed) = ranges(&account, Some(&after)).await;
+    assert_eq!(listed, ["1 splitting", "2 splitting"]);
+    account.control_post("/operations/2/cancel", json!({})).await.expect(200);
+    account.get("/dbs/d/colls/c/docs/1", &[KEY]).await.expect(200);
+    let (_, cancelled, listed) = ranges(&account, Some(&merging)).await;
+    assert_eq!((listed, cancelled), (vec!["1 online".to_owned(), "2 online".to_owned()], after.clone()));
+    account.control_post(&format!("{PARTITIONS}/1/split"), manual).await.expect(202);
+    account.control_post("/operations/3/advance", json!({})).await.expect(200);
+    account.advance(60);
+    assert_eq!(ranges(&account, Some(&after)).await.0, 304, "the mark has ended");
+}
+
 /// The client that started it may have been killed meanwhile.
 #[tokio::test]
 async fn a_locked_split_continues_by_itself() {

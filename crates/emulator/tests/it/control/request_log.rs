@@ -37,7 +37,7 @@ async fn the_request_log_shows_each_request_and_its_outcome() {
     );
     let read = &all[2];
     let expected = json!({
-        "number": 4, "region": "West US", "method": "GET", "operation": "read_item",
+        "number": 4, "region": "South Central US", "method": "GET", "operation": "read_item",
         "path": "/dbs/d/colls/c/docs/1", "database": "d", "container": "c", "range": 0, "status": 200,
         "subStatus": 0, "charge": 1.0, "userAgent": "a test", "rules": [],
     });
@@ -62,7 +62,7 @@ async fn requests_can_be_narrowed() {
         ("container=c&status=201", 1),
         ("container=x/c", 0),
         ("operation=read_item", 2),
-        ("region=westus", 6),
+        ("region=southcentralus", 6),
         ("after=4", 2),
     ] {
         assert_eq!(
@@ -144,7 +144,7 @@ async fn requests_whose_client_disconnected_are_marked() {
 async fn the_partitions_route_shows_requests_and_charges() {
     let account = used().await;
     let listed = account.control_get("/partitions").await.expect(200).body;
-    let served = &listed["partitions"][0]["regions"]["West US"];
+    let served = &listed["partitions"][0]["regions"]["South Central US"];
     assert_eq!((&served["requests"], &served["throttled"]), (&json!(3), &json!(0)), "{served}");
     assert!(served["requestUnits"].as_f64().unwrap() > 2.0, "{served}");
     for member in ["meanMs", "p50Ms", "p99Ms"] {
@@ -182,8 +182,8 @@ async fn metrics_count_requests_and_partitions() {
     let response = account.control_get("/metrics").await.expect(200);
     assert_eq!(response.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
     let samples = samples(response.body.as_str().unwrap());
-    let read = r#"region="West US",operation="read_item""#;
-    let partition = r#"region="West US",database="d",container="c",range="0""#;
+    let read = r#"region="South Central US",operation="read_item""#;
+    let partition = r#"region="South Central US",database="d",container="c",range="0""#;
     for (sample, expected) in [
         (format!(r#"perihelion_requests_total{{{read},status="200",sub_status="0"}}"#), 1.0),
         (format!(r#"perihelion_requests_total{{{read},status="404",sub_status="0"}}"#), 1.0),
@@ -194,7 +194,7 @@ async fn metrics_count_requests_and_partitions() {
         (format!(r#"perihelion_partition_throttled_total{{{partition}}}"#), 0.0),
         (format!(r#"perihelion_partition_lsn{{{partition}}}"#), 2.0),
         (r#"perihelion_partition_items{database="d",container="c",range="0"}"#.to_owned(), 1.0),
-        (r#"perihelion_region_writes{region="West US"}"#.to_owned(), 1.0),
+        (r#"perihelion_region_writes{region="South Central US"}"#.to_owned(), 1.0),
         ("perihelion_partitions".to_owned(), 1.0),
     ] {
         assert_eq!(samples.get(&sample), Some(&expected), "{sample}");

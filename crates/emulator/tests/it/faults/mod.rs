@@ -96,7 +96,7 @@ impl FaultFixture {
         let mut config = EmulatorConfig::default();
         config.clock = clock.clone();
         config.partitions = 2.try_into().ok();
-        config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec();
+        config.regions = ["West US", "East US", "North Europe"].map(str::to_owned).to_vec().into();
         let fixture = FaultFixture { running: Emulator::start(config).await.unwrap(), clock };
         let mut connection = fixture.connect(ClientProtocol::Http1).await;
         let container = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});

@@ -2,9 +2,10 @@
 //! cancelled.
 //!
 //! In: the ranges to split or merge, and whether the operation advances by itself. Out: an [`Operation`] with
-//! its phase. It does not depend on the client that started it. While it is *swapping*, its ranges are marked
-//! as splitting, so that requests that name them get 410/1007; the mark ends by itself, and with it an
-//! operation that was not advanced in time.
+//! its phase. It does not depend on the client that started it. While it is *swapping*, its ranges are marked,
+//! so that every request to them gets 410/1007; the mark ends by itself, and with it an operation that was not
+//! advanced in time. An operation that is not held swaps its ranges without such a moment. In both cases the
+//! list of ranges shows them as splitting before the new ones appear.
 
 mod operation;
 
@@ -20,6 +21,7 @@ pub use operation::{Operation, OperationTarget, PartitionChange, Phase, Progress
 
 use crate::account::Account;
 use crate::account::partitions::PartitionError;
+use crate::store::SplitMark;
 use clock::Clock;
 
 /// How many operations are remembered.
@@ -143,7 +145,7 @@ impl Operations {
     }
 
     fn hold(&self, operation: &Operation, until: Duration) {
-        hold(&self.account, &operation.target, until);
+        mark(&self.account, &operation.target, SplitMark::Swapping, until);
     }
 
     /// Splits or merges at an uptime, on a blocking thread.
@@ -216,15 +218,18 @@ fn check(account: &Account, subject: &OperationTarget) -> Result<(), PartitionEr
 
 /// Splits or merges, and records the outcome. Does nothing if the operation was cancelled meanwhile.
 fn finish(account: &Account, register: &Mutex<Register>, id: u64, now: Duration) {
-    let subject = {
+    let (subject, is_held) = {
         let mut register = lock(register);
         let Some(operation) = register.all.get_mut(&id).filter(|operation| !operation.is_over()) else {
             return;
         };
         operation.finishing = true;
-        operation.target.clone()
+        (operation.target.clone(), operation.is_held())
     };
     let OperationTarget { database, container, change } = &subject;
+    if !is_held {
+        mark(account, &subject, SplitMark::Announced, now.saturating_add(CHANGE_MAX));
+    }
     let made = match change {
         PartitionChange::Split { range, at } => {
             account.split_partition(database, container, *range, at.as_deref(), now).map(Vec::from)
@@ -235,7 +240,7 @@ fn finish(account: &Account, register: &Mutex<Register>, id: u64, now: Duration)
     };
     if made.is_err() {
         // It failed, so clients need not wait for it any longer.
-        hold(account, &subject, Duration::ZERO);
+        mark(account, &subject, SplitMark::Announced, Duration::ZERO);
     }
     if let Some(operation) = lock(register).all.get_mut(&id) {
         operation.finished(made);
@@ -243,10 +248,10 @@ fn finish(account: &Account, register: &Mutex<Register>, id: u64, now: Duration)
 }
 
 /// Marks its ranges as splitting until an uptime.
-fn hold(account: &Account, subject: &OperationTarget, until: Duration) {
+fn mark(account: &Account, subject: &OperationTarget, mark: SplitMark, until: Duration) {
     for range in subject.ranges() {
         // An error means that the range no longer exists, so no request can wait for it.
-        let _ = account.mark_splitting_until(&subject.database, &subject.container, range, until);
+        let _ = account.set_split_mark(&subject.database, &subject.container, range, mark, until);
     }
 }
 

@@ -57,7 +57,7 @@ pub enum ProgressionMode {
 pub enum Phase {
     /// Its ranges serve as before.
     Preparing,
-    /// Its ranges are marked as splitting.
+    /// Requests to its ranges get 410/1007, if it is held.
     Swapping,
     /// The new ranges serve.
     Succeeded,
@@ -142,6 +142,11 @@ impl Operation {
     /// How long an automatic operation holds its ranges before the change; none for a manual one.
     pub(super) fn hold_before_change(&self) -> Option<Duration> {
         (self.progression == ProgressionMode::Automatic).then_some(self.hold)
+    }
+
+    /// Whether its ranges were held before the change.
+    pub(super) fn is_held(&self) -> bool {
+        self.progression == ProgressionMode::Manual || !self.hold.is_zero()
     }
 
     /// Fails it if it was not advanced in time.

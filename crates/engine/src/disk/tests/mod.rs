@@ -1,5 +1,6 @@
 //! Tests of the data directory: commits, checkpoints, and what a new process reads back.
 
+mod added_regions;
 mod damage;
 mod multi_write;
 mod restore;
@@ -21,7 +22,7 @@ use super::*;
 use crate::account::{Account, AccountSettings};
 use crate::catalog::{CatalogError, ContainerEntry, NewContainer, UserAddress};
 use crate::charge::RequestUnitMode;
-use crate::regions::{Lag, Region, RegionId, Topology};
+use crate::regions::{Lag, Region, RegionId, Topology, TopologyError};
 use crate::store::{Document, Head, PartitionState, Partitioning, Precondition, WriteContext, WriteError};
 use clock::Ticks;
 
@@ -54,18 +55,20 @@ fn open_as(
 }
 
 fn open_over(path: &Path, fsync: Fsync, topology: Topology) -> Result<Account, OpenError> {
-    open_settings(DataDir { fsync, ..DataDir::new(path) }, topology)
+    open_from(DataDir { fsync, ..DataDir::new(path) }, topology, RegionSource::Configured)
 }
 
 fn open_data_dir(data: DataDir) -> Result<Account, OpenError> {
     let regions = vec![Region::new("West US", 0)];
-    open_settings(data, Topology::new(regions, false, ConsistencyLevel::Session, Lag::NONE).unwrap())
+    let topology = Topology::new(regions, false, ConsistencyLevel::Session, Lag::NONE).unwrap();
+    open_from(data, topology, RegionSource::Configured)
 }
 
-fn open_settings(data: DataDir, topology: Topology) -> Result<Account, OpenError> {
+fn open_from(data: DataDir, topology: Topology, region_source: RegionSource) -> Result<Account, OpenError> {
     let settings = AccountSettings {
         key: AccountKey::from_base64(EMULATOR_KEY).unwrap(),
         topology,
+        region_source,
         partitions: None,
         partition_bytes_max: u64::MAX,
         request_units: RequestUnitMode::Off,

@@ -225,7 +225,7 @@ fn messages_leave_the_disk_when_every_region_has_them() {
     let regions = account.regions.current().stored();
     drop(account);
     let settings = DataDir::new(directory.path());
-    let (_disk, opened) = Disk::open(&settings, &regions).unwrap();
+    let (_disk, opened) = Disk::open(&settings, &regions, RegionSource::Configured).unwrap();
     let entries = opened.containers.values().flat_map(|read| read.replication.values()).flatten();
     let messages = entries.filter(|(entry, _)| matches!(entry, ReplicationEntry::Message(..))).count();
     // The last of each partition stays until another one comes.

@@ -4,11 +4,12 @@
 //! [`WriteContext`] (`replication`). What is done to a partition besides is in `maintenance`.
 
 mod maintenance;
+mod split_marks;
 pub(in crate::store) mod view;
 mod write_region;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use arc_swap::Guard;
@@ -19,6 +20,8 @@ use protocol::lsn::Lsn;
 use protocol::partition::EpkRange;
 use protocol::resource_id::{ContainerRid, ItemRid};
 
+pub use self::split_marks::SplitMark;
+use self::split_marks::SplitMarks;
 use self::write_region::WriteRegion;
 use crate::charge::PartitionThroughput;
 use crate::disk::{ChainKey, Disk, DiskError, Malformed, ReplicationEntry, ReplicationKey};
@@ -53,9 +56,8 @@ pub struct Partition {
     pub parents: Vec<u32>,
     /// Its token buckets and usage counters.
     pub throughput: PartitionThroughput,
-    /// Until when, in milliseconds of uptime, requests that name its range id are told that it is being
-    /// split (410/1007). Zero: it is not.
-    splitting_until_ms: AtomicU64,
+    /// What clients are told while it is being split or merged.
+    split_marks: SplitMarks,
     /// The region that takes its writes, where partitions fail over one by one.
     write_region: WriteRegion,
     replicas: Replicas,
@@ -194,18 +196,9 @@ impl Partition {
         replicas: Replicas,
         context: ContainerContext,
     ) -> Partition {
-        let (throughput, splitting_until_ms) = (PartitionThroughput::default(), AtomicU64::new(0));
+        let (throughput, split_marks) = (PartitionThroughput::default(), SplitMarks::default());
         let write_region = WriteRegion::account_default();
-        Partition {
-            identity,
-            range,
-            parents,
-            throughput,
-            splitting_until_ms,
-            write_region,
-            replicas,
-            context,
-        }
+        Partition { identity, range, parents, throughput, split_marks, write_region, replicas, context }
     }
 
     /// Whether it owns a part of `range`, or the start of an empty one.
@@ -213,17 +206,14 @@ impl Partition {
         self.range.overlaps(range) || range.is_empty() && self.range.contains(&range.min)
     }
 
-    /// Whether requests that name its range id are told that it is being split.
-    pub fn is_splitting(&self, uptime: Duration) -> bool {
-        // Acquire pairs with the release below: who sees the mark sees what was done before it.
-        let until_ms = self.splitting_until_ms.load(Ordering::Acquire);
-        until_ms != 0 && uptime.as_millis() < u128::from(until_ms)
+    /// Whether clients are told this, or more, about a split or merge of it.
+    pub fn has_split_mark(&self, mark: SplitMark, uptime: Duration) -> bool {
+        self.split_marks.has(mark, uptime)
     }
 
-    /// Marks it as being split until this uptime, when the mark ends by itself. Zero removes the mark.
-    pub(crate) fn mark_splitting_until(&self, uptime: Duration) {
-        let until_ms = u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX);
-        self.splitting_until_ms.store(until_ms, Ordering::Release);
+    /// Marks it as being split until an uptime, when the mark ends by itself. Zero removes every mark.
+    pub(in crate::store) fn set_split_mark(&self, mark: SplitMark, until: Duration) {
+        self.split_marks.set(mark, until);
     }
 
     /// The items by id that `read` may see. Never waits for a writer.

@@ -116,6 +116,10 @@ pub(in crate::store) trait ReplicaSet {
 }
 
 /// The replicas of a partition, in the kind of account it belongs to.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a partition has one, and a box would cost every point read a lookup"
+)]
 pub(in crate::store) enum Replicas {
     /// One region writes; the others follow it.
     SingleWrite(SingleWriteReplicas),
@@ -129,7 +133,7 @@ impl Replicas {
         if topology.is_multi_write() {
             Replicas::MultiWrite(MultiWriteReplicas::new(&contents, topology.region_count()))
         } else {
-            Replicas::SingleWrite(SingleWriteReplicas::new(contents, topology.region_count()))
+            Replicas::SingleWrite(SingleWriteReplicas::new(contents))
         }
     }
 

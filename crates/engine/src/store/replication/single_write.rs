@@ -9,7 +9,7 @@ use protocol::account::ConsistencyLevel;
 use protocol::lsn::Lsn;
 
 use crate::disk::DiskError;
-use crate::regions::{MaxStaleness, ReadContext, RegionId, StalenessBound, Topology};
+use crate::regions::{MaxStaleness, PerRegion, ReadContext, RegionId, StalenessBound, Topology};
 use crate::store::partition::{Partition, WriteBlocked, WriteContext, WriteOutcome};
 use crate::store::replica::contents::ReplicaContents;
 use crate::store::replica::head::Head;
@@ -22,44 +22,42 @@ use crate::store::transaction::Transaction;
 /// One version chain, followed by the regions that do not write.
 pub(in crate::store) struct SingleWriteReplicas {
     chain: VersionChain,
-    /// One per region; none where there is only one region.
-    views: Vec<FollowerView>,
+    /// The views of the regions that have been sent a commit. A region without one sees the newest version:
+    /// nothing was committed since it was added.
+    views: PerRegion<FollowerView>,
 }
 
 impl SingleWriteReplicas {
     /// Replicas of `contents`, which every region sees.
-    pub(in crate::store) fn new(contents: ReplicaContents, regions: usize) -> SingleWriteReplicas {
+    pub(in crate::store) fn new(contents: ReplicaContents) -> SingleWriteReplicas {
         let chain = VersionChain::new(contents.head, contents.state);
-        let newest = Guard::into_inner(chain.head());
-        let views = if regions > 1 { regions } else { 0 };
-        let views = (0..views).map(|_| FollowerView::new(Arc::clone(&newest))).collect();
-        SingleWriteReplicas { chain, views }
+        SingleWriteReplicas { chain, views: PerRegion::default() }
     }
 
-    /// Schedules a commit at the other regions' views, and returns when a majority will have it. Called
-    /// under the write guard that committed it, so that commits reach the views in order.
+    /// Schedules a commit, from `before` to `head`, at the other regions' views, and returns when a majority
+    /// will have it. Called under the write guard that committed it, so that commits reach the views in order.
     fn replicate(
         &self,
         partition: u32,
-        head: &Arc<Head>,
+        (before, head): (&Arc<Head>, &Arc<Head>),
         write: WriteContext,
-        topology: impl FnOnce() -> Arc<Topology>,
+        topology: &Topology,
     ) -> Duration {
-        if self.views.is_empty() {
+        if topology.region_count() == 1 {
             return Duration::ZERO;
         }
-        let topology = topology();
         // Only strongly consistent writers wait for other regions.
         let waits = topology.consistency == ConsistencyLevel::Strong;
         let mut dues = Vec::new();
         for (id, region) in topology.regions().filter(|(id, _)| *id != write.region) {
+            let view = self.views.get_or_make(id, || FollowerView::new(Arc::clone(before)));
             let due = if region.paused_at.is_some() {
-                self.views[id.index()].record_missed(write.uptime);
+                view.record_missed(write.uptime);
                 Duration::MAX
             } else {
                 let lag = topology.lag(write.region, id);
                 let due = write.uptime + lag.at(lag_fraction(partition, head.lsn, id));
-                self.views[id.index()].push(head, write.uptime, due);
+                view.push(head, write.uptime, due);
                 due
             };
             if waits {
@@ -76,7 +74,7 @@ impl SingleWriteReplicas {
 impl ReplicaSet for SingleWriteReplicas {
     fn head(&self, partition: &Partition, read: ReadContext) -> Guard<Arc<Head>> {
         let read = partition.local_read(read);
-        match (read.staleness, self.views.get(read.region.index())) {
+        match (read.staleness, self.views.get(read.region)) {
             (StalenessBound::Newest, _) | (_, None) => self.chain.head(),
             (StalenessBound::Replicated(uptime), Some(view)) => view.head(uptime),
             (StalenessBound::Bounded(uptime, bound), Some(view)) => view.head_bounded(uptime, bound),
@@ -85,7 +83,7 @@ impl ReplicaSet for SingleWriteReplicas {
 
     fn snapshot(&self, partition: &Partition, read: ReadContext) -> Arc<PartitionState> {
         let read = partition.local_read(read);
-        match (read.staleness, self.views.get(read.region.index())) {
+        match (read.staleness, self.views.get(read.region)) {
             (StalenessBound::Newest, _) | (_, None) => self.chain.snapshot(),
             (StalenessBound::Replicated(_) | StalenessBound::Bounded(..), Some(view)) => {
                 let lsn = self.head(partition, read).lsn;
@@ -115,26 +113,26 @@ impl ReplicaSet for SingleWriteReplicas {
         if guard.is_replaced() {
             return Err(WriteBlocked::Replaced);
         }
-        let head = guard.head();
+        let before = guard.head();
         let ordinals = &partition.context.ordinals;
         let mut transaction =
-            Transaction::new(Head::clone(&head), guard.state(), &partition.identity, ordinals, write.now);
+            Transaction::new(Head::clone(&before), guard.state(), &partition.identity, ordinals, write.now);
         let result = work(&mut transaction);
         let Some(outcome) = transaction.finish().filter(|_| result.is_ok()) else {
-            return Ok(WriteOutcome { result, progress: head.progress(), quorum_at: Duration::ZERO });
+            return Ok(WriteOutcome { result, progress: before.progress(), quorum_at: Duration::ZERO });
         };
         if partition.context.disk.is_some() {
             let persisted = partition.with_replication(write.uptime, |context| {
                 context.persist(|batch| context.put_outcome(batch, RegionId(0), guard.state(), &outcome))
             });
             if let Err(error) = persisted {
-                let (result, progress) = (Err(error.into()), head.progress());
+                let (result, progress) = (Err(error.into()), before.progress());
                 return Ok(WriteOutcome { result, progress, quorum_at: Duration::ZERO });
             }
         }
         let head = guard.commit(outcome);
-        let topology = || Guard::into_inner(partition.context.regions.current());
-        let quorum_at = self.replicate(partition.identity.id, &head, write, topology);
+        let topology = partition.context.regions.current();
+        let quorum_at = self.replicate(partition.identity.id, (&before, &head), write, &topology);
         Ok(WriteOutcome { result, progress: head.progress(), quorum_at })
     }
 
@@ -150,7 +148,7 @@ impl ReplicaSet for SingleWriteReplicas {
             return false;
         }
         let (Some(view), Some(paused)) =
-            (self.views.get(region.index()), topology.region(region).paused_at.filter(|at| *at < uptime))
+            (self.views.get(region), topology.region(region).paused_at.filter(|at| *at < uptime))
         else {
             return false;
         };
@@ -164,37 +162,42 @@ impl ReplicaSet for SingleWriteReplicas {
 
     fn catch_up(&self, region: RegionId) {
         let guard = self.chain.write_guard();
-        if let Some(view) = self.views.get(region.index()) {
+        if let Some(view) = self.views.get(region) {
             view.jump_to(guard.head());
         }
     }
 
     fn resume(&self, region: RegionId, uptime: Duration, due: Duration) {
         let guard = self.chain.write_guard();
-        if let Some(view) = self.views.get(region.index()) {
+        if let Some(view) = self.views.get(region) {
             view.catch_up_at(&guard.head(), uptime, due);
         }
     }
 
     fn publish_everywhere(&self, head: &Arc<Head>) {
-        self.views.iter().for_each(|view| view.jump_to(Arc::clone(head)));
+        self.views.iter().for_each(|(_, view)| view.jump_to(Arc::clone(head)));
     }
 
     /// The view caches the state until the region moves on.
     fn visible_state(&self, region: RegionId, uptime: Duration) -> Option<Arc<PartitionState>> {
-        let view = self.views.get(region.index())?;
+        let view = match self.views.get(region) {
+            Some(view) => view,
+            // Under the write guard: a commit in progress would make the view see less than it has seen.
+            None => {
+                let guard = self.chain.write_guard();
+                self.views.get_or_make(region, || FollowerView::new(guard.head()))
+            }
+        };
         let lsn = view.head(uptime).lsn;
         Some(view.state(&self.chain.snapshot(), lsn))
     }
 
     fn behind_since(&self, region: RegionId, uptime: Duration) -> Option<Duration> {
-        self.views.get(region.index())?.behind_since(uptime)
+        self.views.get(region)?.behind_since(uptime)
     }
 
     fn set_follower_view(&mut self, region: RegionId, view: FollowerView) {
-        if let Some(slot) = self.views.get_mut(region.index()) {
-            *slot = view;
-        }
+        self.views.set(region, view);
     }
 }
 
