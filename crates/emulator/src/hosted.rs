@@ -5,6 +5,7 @@ use std::sync::Arc;
 use clock::Clock;
 use engine::account::Account;
 
+use crate::access::AccessControl;
 use crate::evaluation_pool::EvaluationPool;
 use crate::faults::{AccountFaults, Faults, PortControl};
 use crate::request_log::RequestLog;
@@ -18,6 +19,7 @@ pub struct HostedAccount {
     pub(crate) account_faults: Arc<AccountFaults>,
     pub(crate) request_log: Arc<RequestLog>,
     pub(crate) evaluation_pool: Arc<EvaluationPool>,
+    pub(crate) access: Arc<AccessControl>,
 }
 
 impl HostedAccount {
@@ -30,7 +32,15 @@ impl HostedAccount {
             account_faults,
             request_log: Arc::default(),
             evaluation_pool: Arc::default(),
+            access: Arc::default(),
         }
+    }
+
+    /// Changes who may reach the account. Without a call, it accepts the names of this machine's loopback interface,
+    /// its primary key, and tokens of Microsoft Entra ID from anyone.
+    #[must_use]
+    pub fn with_access(self, access: AccessControl) -> HostedAccount {
+        HostedAccount { access: Arc::new(access), ..self }
     }
 
     /// The faults of this account when it is used without sockets. Rules about ports have no effect.

@@ -14,6 +14,9 @@
 //! # }
 //! ```
 
+// Who may reach an account.
+pub mod access;
+
 // Starting an emulator.
 pub mod config;
 mod error;

@@ -2,6 +2,7 @@
 
 mod activity;
 mod authorize;
+mod authorized_items;
 pub(crate) mod consistency;
 mod evaluation;
 mod headers;
@@ -9,7 +10,9 @@ mod label;
 mod operation;
 mod origin;
 mod resource_token;
+mod rights;
 mod route;
+mod sas_token;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +26,7 @@ use protocol::account::ConsistencyLevel;
 
 pub(crate) use activity::activity_id;
 pub(crate) use authorize::{Principal, authorize};
+pub(crate) use authorized_items::AuthorizedItems;
 pub(crate) use evaluation::EvaluationClass;
 pub(crate) use headers::{AS_OF, RequestHeaders, invalid_value};
 pub(crate) use operation::{
@@ -30,7 +34,8 @@ pub(crate) use operation::{
     ParentResource, ResourceVerb, Unsupported, UnsupportedVerb, UserIds, WriteTarget,
 };
 pub(crate) use origin::Origin;
-pub(crate) use resource_token::Grant;
+pub(crate) use resource_token::{Grant, PermissionTarget};
+pub(crate) use rights::RequestLine;
 pub(crate) use route::route;
 
 /// One authorized and routed request, ready to be handled.

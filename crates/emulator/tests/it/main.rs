@@ -1,6 +1,7 @@
 //! Integration tests of the emulator: through its request handler, and over sockets.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod access;
 mod account;
 mod authorization;
 mod batches;
@@ -30,4 +31,5 @@ mod snapshots;
 mod split_waits;
 mod splits;
 mod throttling;
+mod token_scope;
 mod transport;

@@ -15,7 +15,7 @@ use super::batch_operation::{
 };
 use super::partition_key;
 use super::partition_response::PartitionResponse;
-use super::scope::{Target, range_gone, target};
+use super::scope::{range_gone, range_scope};
 use super::{body, item_write};
 use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
@@ -135,10 +135,8 @@ fn run_independent(
     let headers = request.call.headers;
     let continue_on_error =
         RequestHeaders::flag(headers.batch_continue_on_error, name::BATCH_CONTINUE_ON_ERROR)?;
-    let range = match target(request, schema)? {
-        Target::Range(scope) => Some(scope),
-        Target::Key(_) | Target::Everywhere(_) => None,
-    };
+    // Each operation is authorized by its own partition key, when its address is made.
+    let range = range_scope(request)?;
     let store = &request.container.store;
     let mut results: Vec<OperationResult> = Vec::with_capacity(operations.len());
     let mut last = range.as_ref().map(|scope| scope.partitions[0].partition());

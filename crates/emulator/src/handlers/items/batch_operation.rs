@@ -89,7 +89,7 @@ impl<'a> PreparedOperation<'a> {
                 PreparedKind::Create(document)
                 | PreparedKind::Upsert(document)
                 | PreparedKind::Replace(document),
-            ) => Ok(PartitionAddress::at(request, document.epk.clone())),
+            ) => PartitionAddress::at(request, document.epk.clone()),
             (None, PreparedKind::Patch(_) | PreparedKind::Read | PreparedKind::Delete) => {
                 Err(partition_key::mismatch())
             }

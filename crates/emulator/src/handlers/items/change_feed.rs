@@ -121,7 +121,9 @@ fn start(headers: &RequestHeaders<'_>, mode: FeedMode) -> Result<FeedStart, Serv
 }
 
 fn seconds(date: &str) -> Result<u64, ServiceError> {
-    httpdate::parse_http_date(date)
+    // The SDK for Go names the time zone UTC.
+    let in_gmt = date.strip_suffix(" UTC").map(|time| format!("{time} GMT"));
+    httpdate::parse_http_date(in_gmt.as_deref().unwrap_or(date))
         .ok()
         .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok())
         .map(|since| since.as_secs())

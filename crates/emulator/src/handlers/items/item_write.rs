@@ -67,6 +67,11 @@ impl<'a> ItemWrite<'a> {
         Ok(ItemWrite { document, address, precondition: precondition(request.call.headers)? })
     }
 
+    /// The id of the document in the body.
+    pub(super) fn id(&self) -> &str {
+        &self.document.id
+    }
+
     /// Stores the document with `write`. Only `write` runs under the partition's write lock.
     pub(super) fn store(
         self,

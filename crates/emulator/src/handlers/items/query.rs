@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use sql::{QueryContext, RowOrigin, Statement, SupportedFeatures, Value};
 
 use super::partition_response::{PartitionResponse, check_session};
-use super::scope::{Target, target};
+use super::scope::{Target, authorized_scope, key_range, target};
 use super::{as_of, partition_key, query_plan};
 use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
@@ -50,7 +50,7 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     };
     let scope = scope_of(request, &schema, &statement)?;
     let scope = match &from {
-        Some(from) => scope_after_split(request, &statement, scope, from),
+        Some(from) => scope_after_split(request, &schema, &statement, scope, from)?,
         None => scope,
     };
     let scope = as_of::apply(request, scope)?;
@@ -143,11 +143,7 @@ fn scope_of(
                 "Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates.",
             ));
         }
-        return Ok(Scope::of_range(
-            &request.container.store,
-            partition_key::range_of(key, schema),
-            request.call.read_context,
-        ));
+        return authorized_scope(request, partition_key::range_of(key, schema));
     }
     check_cross_partition(request.call.headers)?;
     if statement.has_from() && statement.needs_merge() {
@@ -171,22 +167,27 @@ fn scope_of(
 /// other child has no rows. For any other query each child returns its own rows.
 fn scope_after_split(
     request: &ItemRequest<'_>,
+    schema: &ContainerSchema,
     statement: &Statement,
     scope: Scope,
     from: &Continuation,
-) -> Scope {
+) -> Result<Scope, ServiceError> {
     let one_for_all = from.returned_rows().is_some()
         || statement.is_limited()
         || statement.row_origin() != RowOrigin::Documents;
-    let begun = from.range();
+    let mut begun = from.range();
+    // A token of a query over more than this key continues within the key only.
+    if let Some(key) = key_range(request, schema)? {
+        begun = begun.intersect(&key).unwrap_or_else(|| scope.within.clone());
+    }
     if !one_for_all || begun == scope.within || !begun.covers(&scope.within) {
-        return scope;
+        return Ok(scope);
     }
     if begun.min != scope.within.min {
         let nothing = EpkRange::new(scope.within.min.clone(), scope.within.min.clone());
-        return Scope { within: nothing, ..scope };
+        return Ok(Scope { within: nothing, ..scope });
     }
-    Scope { partitions: request.container.store.views_over(&begun, request.call.read_context), within: begun }
+    authorized_scope(request, begun)
 }
 
 /// Rejects a cross-partition query whose header does not enable it.
