@@ -7,7 +7,7 @@ use protocol::container::PartitionKeyDefinition;
 use smol_str::SmolStr;
 
 use crate::access_path::{AccessPath, PartitionKeyFilter};
-use crate::ast::{OrderBy, Query};
+use crate::ast::{OrderBy, Query, Selection};
 use crate::bind::{MissingParameter, bind};
 use crate::bound::{BoundExpression, InputOrder, Pipeline, PipelineInput, RowOrigin};
 use crate::context::{QueryContext, QuerySchema};
@@ -117,6 +117,13 @@ impl Statement {
             PipelineInput::Outer | PipelineInput::Documents => false,
         };
         inner || uses_index(&self.pipeline)
+    }
+
+    /// Whether rows have aggregates that SELECT VALUE does not return as they are.
+    pub fn has_aggregate_without_value(&self) -> bool {
+        let has_aggregate =
+            self.pipeline.grouping.as_ref().is_some_and(|grouping| !grouping.aggregates.is_empty());
+        has_aggregate && !matches!(self.query.selection, Selection::Value(_))
     }
 
     /// Whether the rows have an order.

@@ -278,3 +278,52 @@ async fn top_of_an_ordered_range_reads_only_what_it_returns() {
         assert!(header.contains("retrievedDocumentCount=3;"), "{text}: {header}");
     }
 }
+
+#[tokio::test]
+async fn an_exactly_full_last_page_is_followed_by_an_empty_one() {
+    let account = filled(1).await;
+    let key = ("x-ms-documentdb-partitionkey", r#"["p1"]"#);
+    let size = ("x-ms-max-item-count", "3");
+    // Six items have this key: 1, 8, 15, 22, 29 and 36.
+    let (rows, pages) = all_pages(&account, "SELECT VALUE c.n FROM c", &[key, size]).await;
+    assert_eq!((rows.len(), pages), (6, 3));
+    // The end of a limit is known.
+    let (rows, pages) = all_pages(&account, "SELECT TOP 6 VALUE c.n FROM c", &[key, size]).await;
+    assert_eq!((rows.len(), pages), (6, 2));
+}
+
+#[tokio::test]
+async fn pages_that_the_gateway_routes_are_of_one_range_and_continue_by_json() {
+    let account = filled(4).await;
+    let mut token = String::new();
+    let (mut rows, mut pages) = (0, 0);
+    loop {
+        let mut headers = vec![CROSS];
+        if !token.is_empty() {
+            headers.push(("x-ms-continuation", &token));
+        }
+        let page = account.query("SELECT * FROM c WHERE c.n < 3", &headers).await.expect(200);
+        rows += page.documents().len();
+        pages += 1;
+        token = page.header("x-ms-continuation").to_owned();
+        if token.is_empty() {
+            break;
+        }
+        let json: Value = serde_json::from_str(&token).unwrap();
+        assert!(json["range"]["min"].is_string() && json["range"]["max"].is_string(), "{token}");
+    }
+    assert_eq!((rows, pages), (3, 4), "one page for each range, with or without rows");
+}
+
+#[tokio::test]
+async fn an_aggregate_without_value_needs_the_header_of_the_key() {
+    let account = filled(2).await;
+    let text = "SELECT COUNT(1) AS n FROM c WHERE c.pk = 'p1'";
+    let refused = account.query(text, &[CROSS]).await.expect(400);
+    let message = "Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates.";
+    assert!(refused.message().contains(message), "{}", refused.message());
+    let key = ("x-ms-documentdb-partitionkey", r#"["p1"]"#);
+    assert_eq!(account.query(text, &[key]).await.expect(200).documents(), [json!({"n": 6})]);
+    let value = "SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'p1'";
+    assert_eq!(account.query(value, &[CROSS]).await.expect(200).documents(), [json!(6)]);
+}

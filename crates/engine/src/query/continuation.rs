@@ -66,6 +66,9 @@ impl ContinuationToken {
         text: &str,
         container: ContainerRid,
     ) -> Result<Option<ContinuationToken>, InvalidContinuation> {
+        if text.starts_with(['{', '[']) {
+            return Continuation::parse_gateway(text, container).map(ContinuationToken::Own).map(Some);
+        }
         let Some(service) = text.strip_prefix(['+', '-']).and_then(|rest| rest.strip_prefix("RID:~")) else {
             return Continuation::parse(text).map(ContinuationToken::Own).map(Some);
         };
@@ -101,6 +104,55 @@ impl Continuation {
     pub fn to_text(&self) -> String {
         let passed = if self.rows_passed == 0 { String::new() } else { format!("#{:x}", self.rows_passed) };
         self.ranges.iter().fold(MARK.to_owned() + &passed, |text, progress| text + &progress.to_text())
+    }
+
+    /// The header's text for a request that the gateway routes: JSON with the EPK range that comes next and
+    /// the position in it, `null` at its beginning.
+    pub fn to_gateway_text(&self) -> String {
+        let EpkRange { min, max } = self.range();
+        let is_start = self.rows_passed == 0
+            && matches!(
+                self.ranges.as_slice(),
+                [RangeProgress { position: ItemPosition::Start, rows_returned: 0, .. }]
+            );
+        // Tokens and EPKs have no characters that JSON escapes.
+        let token = if is_start { "null".to_owned() } else { format!("\"{}\"", self.to_text()) };
+        format!(
+            "{{\"token\":{token},\"range\":{{\"min\":\"{}\",\"max\":\"{}\"}}}}",
+            min.to_hex(),
+            max.to_hex()
+        )
+    }
+
+    /// Reads what [`Continuation::to_gateway_text`] wrote, or a list of such objects, in EPK order.
+    fn parse_gateway(text: &str, container: ContainerRid) -> Result<Continuation, InvalidContinuation> {
+        let json: serde_json::Value = serde_json::from_str(text).map_err(|_| InvalidContinuation)?;
+        let parts = json.as_array().map_or(std::slice::from_ref(&json), Vec::as_slice);
+        let mut all = Continuation { ranges: Vec::new(), rows_passed: 0 };
+        for part in parts {
+            let bound = |name: &str| {
+                let hex = part["range"][name].as_str().ok_or(InvalidContinuation)?;
+                EffectivePartitionKey::from_hex(hex).map_err(|_| InvalidContinuation)
+            };
+            let range = EpkRange::new(bound("min")?, bound("max")?);
+            let position = match &part["token"] {
+                serde_json::Value::Null => ItemPosition::Start,
+                serde_json::Value::String(token) => match ContinuationToken::parse(token, container)? {
+                    None => ItemPosition::Start,
+                    Some(ContinuationToken::Service(Ordinal(item))) => {
+                        ItemPosition::Item(Ordinal(item.saturating_add(1)))
+                    }
+                    Some(ContinuationToken::Own(inner)) => {
+                        all.rows_passed = all.rows_passed.max(inner.rows_passed);
+                        all.ranges.extend(inner.ranges);
+                        continue;
+                    }
+                },
+                _ => return Err(InvalidContinuation),
+            };
+            all.ranges.push(RangeProgress { range, position, rows_returned: 0 });
+        }
+        if (1..=RANGES_MAX).contains(&all.ranges.len()) { Ok(all) } else { Err(InvalidContinuation) }
     }
 
     /// Reads what [`Continuation::to_text`] wrote.
@@ -264,6 +316,39 @@ mod tests {
         let other_container = "-RID:~a0NPAOszCpOChB4AAAAAAA==#RT:1#TRC:2#ISV:2#IEO:65567#QCF:8";
         assert_eq!(ContinuationToken::parse(other_container, container), Ok(None));
         for text in ["RID:~AAAA", "-RID:~!", "-RID:", "+", "-TRC:2"] {
+            assert_eq!(ContinuationToken::parse(text, container), Err(InvalidContinuation), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_token_of_the_gateway_is_json_with_a_range() {
+        let container = ContainerRid { database: DatabaseRid(1), container: 1 };
+        let rid = ItemRid { container, ordinal: 77 }.to_string();
+        let start = Continuation::at(range("10", "FF"), ItemPosition::Start, 0);
+        assert_eq!(start.to_gateway_text(), r#"{"token":null,"range":{"min":"10","max":"FF"}}"#);
+        let inside = Continuation::at(range("", "10"), ItemPosition::Item(Ordinal(5)), 1);
+        for token in [&start, &inside] {
+            let text = token.to_gateway_text();
+            assert_eq!(
+                ContinuationToken::parse(&text, container),
+                Ok(Some(ContinuationToken::Own(token.clone())))
+            );
+        }
+        let list = format!("[{},{}]", inside.to_gateway_text(), start.to_gateway_text());
+        let Ok(Some(ContinuationToken::Own(both))) = ContinuationToken::parse(&list, container) else {
+            panic!("{list}");
+        };
+        assert_eq!(both.ranges, [inside.ranges.clone(), start.ranges.clone()].concat());
+        let service = format!(r#"{{"token":"+RID:~{rid}#RT:1","range":{{"min":"","max":"FF"}}}}"#);
+        let after = Continuation::at(range("", "FF"), ItemPosition::Item(Ordinal(78)), 0);
+        assert_eq!(ContinuationToken::parse(&service, container), Ok(Some(ContinuationToken::Own(after))));
+        for text in [
+            "{}",
+            "[]",
+            "{",
+            r#"{"token":5,"range":{"min":"","max":"FF"}}"#,
+            r#"{"token":null,"range":{"min":"x","max":"FF"}}"#,
+        ] {
             assert_eq!(ContinuationToken::parse(text, container), Err(InvalidContinuation), "{text}");
         }
     }

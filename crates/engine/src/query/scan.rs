@@ -46,13 +46,15 @@ impl QueryRequest<'_> {
     pub(super) fn run_by_position(&self, page: &mut PageBody) -> Result<QueryOutcome, SqlError> {
         let mut outcome = QueryOutcome::default();
         let mut offset_limit = OffsetLimit::after(self.statement, self.passed());
+        let mut is_begun = false;
         for (at, partition) in self.scope.partitions.iter().enumerate() {
             let (within, _) = self.scope.range_in(partition);
             let ranges = self.ranges(&within);
             if ranges.is_empty() {
                 continue;
             }
-            if page.count() > 0 {
+            // As in the service, a page is of one partition, also if that has no rows.
+            if std::mem::replace(&mut is_begun, true) {
                 outcome.continuation = Some(self.continue_at(ranges[0].clone(), &offset_limit));
                 return Ok(outcome);
             }
@@ -156,21 +158,28 @@ impl PartitionScan<'_> {
                 Some(if limited { unmerged.collect() } else { run.drain() })
             };
             let count = rows.as_ref().map_or(1, Vec::len);
+            // The last page ended after the item's last row, and has been charged for it.
+            if returned > 0 && returned >= count {
+                continue;
+            }
             outcome.count_document(&found.item, count > 0);
             for at in returned..count {
                 if self.offset_limit.is_exhausted() {
                     break;
                 }
-                if self.offset_limit.decide() == RowDecision::Return {
-                    if page.is_full() {
-                        return Ok(Some((found.position, at)));
-                    }
+                let decision = self.offset_limit.decide();
+                if decision == RowDecision::Return {
                     match &rows {
                         Some(rows) if !whole_documents => page.add(&rows[at]),
                         _ => page.add_text(found.item.body_bytes()),
                     }
                 }
                 self.offset_limit.pass();
+                // As in the service, a full page does not look for more rows: if there are none, the next page
+                // is empty. Only a limit is known to be the end.
+                if decision == RowDecision::Return && page.is_full() && !self.offset_limit.is_exhausted() {
+                    return Ok(Some((found.position, at + 1)));
+                }
             }
         }
         outcome.work_units += run.work_done();

@@ -2,7 +2,7 @@
 
 use smol_str::SmolStr;
 
-use super::Query;
+use super::{Expression, Query};
 use crate::token::Span;
 
 /// One source of FROM or JOIN.
@@ -30,6 +30,8 @@ pub enum Collection {
     },
     /// A subquery in parentheses, `(SELECT …)`.
     Subquery(Box<Query>),
+    /// The value of a function, such as `SetIntersect(c.a, c.b)`.
+    Value(Box<Expression>),
 }
 
 /// One step of a source path.
@@ -53,7 +55,7 @@ impl Source {
                 Some(PathStep::Dot(name) | PathStep::Bracket(name)) => Some(name),
                 Some(PathStep::Index(_)) => None,
             },
-            (None, Collection::Subquery(_)) => None,
+            (None, Collection::Subquery(_) | Collection::Value(_)) => None,
         }
     }
 
@@ -61,6 +63,7 @@ impl Source {
         match &self.collection {
             Collection::Path { .. } => 0,
             Collection::Subquery(query) => query.depth().saturating_add(1),
+            Collection::Value(value) => value.depth().saturating_add(1),
         }
     }
 }

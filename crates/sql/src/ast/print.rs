@@ -174,6 +174,7 @@ fn write_sources(sources: &[Source], clause_break: &str, out: &mut String) {
                 steps.iter().for_each(|step| write_step(step, out));
             }
             Collection::Subquery(query) => write_subquery(query, out),
+            Collection::Value(value) => out.push_str(&print_expression(value)),
         }
         if let (false, Some(alias)) = (source.iterate, &source.alias) {
             let _ = write!(out, " AS {alias}");

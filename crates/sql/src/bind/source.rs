@@ -59,6 +59,12 @@ impl Binder<'_> {
                 self.scopes.push_value(name);
                 Ok(PipelineInput::Documents)
             }
+            // Nothing is in scope that its arguments could name.
+            Collection::Value(value) => {
+                let message =
+                    "the first source of a query must be the container, a path into it or a subquery";
+                Err(SqlError::new(code::SYNTAX, value.span(), message))
+            }
             Collection::Subquery(query) => {
                 self.check_subquery(query)?;
                 let rows = self.query(query, QueryPosition::FirstSource)?;
@@ -92,6 +98,11 @@ impl Binder<'_> {
                     self.scopes.push_value(name);
                 }
                 Ok(if source.iterate { BoundSource::Elements(path) } else { BoundSource::Value(path) })
+            }
+            Collection::Value(value) => {
+                let value = self.expression(value)?;
+                self.scopes.push_value(name);
+                Ok(if source.iterate { BoundSource::Elements(value) } else { BoundSource::Value(value) })
             }
             Collection::Subquery(query) => {
                 self.check_subquery(query)?;

@@ -39,23 +39,30 @@ fn distance(left: &[Value], right: &[Value], function: DistanceFunction) -> Opti
     if left.is_empty() || left.len() != right.len() {
         return None;
     }
-    let (mut product, mut left_squared, mut right_squared, mut apart_squared) = (0.0, 0.0, 0.0, 0.0);
+    if function == DistanceFunction::Cosine {
+        return cosine(left, right);
+    }
+    let (mut product, mut apart_squared) = (0.0, 0.0);
     for (left, right) in left.iter().zip(right) {
         let (left, right) = (left.as_f64()?, right.as_f64()?);
         product += left * right;
-        left_squared += left * left;
-        right_squared += right * right;
         apart_squared += (left - right) * (left - right);
     }
-    match function {
-        DistanceFunction::DotProduct => Some(product),
-        DistanceFunction::Euclidean => Some(apart_squared.sqrt()),
-        DistanceFunction::Cosine => {
-            // A zero vector has no direction.
-            let lengths = f64::sqrt(left_squared) * f64::sqrt(right_squared);
-            (lengths > 0.0).then(|| product / lengths)
-        }
+    Some(if function == DistanceFunction::DotProduct { product } else { f64::sqrt(apart_squared) })
+}
+
+/// Cosine similarity of vectors of single precision, in single precision, as in the service. Sums are exact, so
+/// that they do not depend on their order; a zero vector has no direction.
+fn cosine(left: &[Value], right: &[Value]) -> Option<f64> {
+    let (mut product, mut left_squared, mut right_squared) = (0.0, 0.0, 0.0);
+    for (left, right) in left.iter().zip(right) {
+        let (left, right) = (f64::from(left.as_f64()? as f32), f64::from(right.as_f64()? as f32));
+        product += left * right;
+        left_squared += left * left;
+        right_squared += right * right;
     }
+    let lengths = f64::sqrt(left_squared) * f64::sqrt(right_squared);
+    (lengths > 0.0).then(|| f64::from((product / lengths) as f32))
 }
 
 #[cfg(test)]
@@ -71,6 +78,8 @@ mod tests {
             ("VECTORDISTANCE", "[1,0] ; [0,1]", "0"),
             ("VECTORDISTANCE", "[1,0] ; [-2,0]", "-1"),
             ("VECTORDISTANCE", "[3,4] ; [3,4] ; true", "1"),
+            // Single precision: 1 / sqrt(2) has the digits of a 32-bit number.
+            ("VECTORDISTANCE", "[1,0] ; [1,1]", "0.7071067690849304"),
             ("VECTORDISTANCE", r#"[1,2,3] ; [4,5,6] ; false ; {"distanceFunction":"dotproduct"}"#, "32"),
             ("VECTORDISTANCE", r#"[1,2,3] ; [4,6,3] ; false ; {"distanceFunction":"Euclidean"}"#, "5"),
             ("VECTORDISTANCE", r#"[1,0] ; [1,0] ; true ; {"dataType":"float32"}"#, "1"),

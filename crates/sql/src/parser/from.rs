@@ -46,6 +46,12 @@ impl Parser {
             self.expect(Symbol::CloseParenthesis)?;
             return Ok(Collection::Subquery(Box::new(query)));
         }
+        let is_call = matches!(self.token(), Token::Word(_))
+            && matches!(self.token_after(1), Token::Symbol(Symbol::OpenParenthesis));
+        if is_call {
+            let call = self.nested(Parser::primary)?;
+            return self.postfix(call).map(Box::new).map(Collection::Value);
+        }
         let root = self.expect_name("a container or alias")?;
         let mut steps = Vec::new();
         loop {

@@ -138,6 +138,11 @@ fn scope_of(
     if let sql::PartitionKeyFilter::Points(keys) = statement.partition_key_filter(&schema.partition_key)
         && let [key] = keys.as_slice()
     {
+        if statement.has_aggregate_without_value() {
+            return Err(ServiceError::bad_request(
+                "Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates.",
+            ));
+        }
         return authorized_scope(request, partition_key::range_of(key, schema));
     }
     check_cross_partition(request.call.headers)?;
@@ -237,7 +242,13 @@ pub(super) fn page_reply(
     let count = page.count();
     let mut reply = Reply::ok(page.finish().into()).header(name::ITEM_COUNT, HeaderValue::from(count));
     if let Some(continuation) = &outcome.continuation {
-        reply = reply.header(name::CONTINUATION, ascii(continuation.to_text()));
+        let headers = request.call.headers;
+        let is_routed = headers.partition_key.is_some()
+            || headers.partition_key_range_id.is_some()
+            || headers.start_epk.is_some()
+            || headers.end_epk.is_some();
+        let text = if is_routed { continuation.to_text() } else { continuation.to_gateway_text() };
+        reply = reply.header(name::CONTINUATION, ascii(text));
     }
     partition_response.add_headers(reply)
 }
