@@ -11,6 +11,7 @@ mod concurrency;
 mod containers;
 mod control;
 mod databases;
+mod dotnet;
 mod errors;
 mod faults;
 mod items;

@@ -36,6 +36,11 @@ pub(super) fn is_minimal(headers: &RequestHeaders<'_>) -> Result<bool, ServiceEr
     Ok(prefers || declines)
 }
 
+/// Whether this is a known value of `x-ms-indexing-directive`.
+pub(super) fn is_indexing_directive(text: &str) -> bool {
+    ["Default", "Include", "Exclude"].iter().any(|known| known.eq_ignore_ascii_case(text))
+}
+
 /// A parsed write: the document, its logical partition and its precondition.
 pub(super) struct ItemWrite<'a> {
     document: Document,

@@ -1,0 +1,3 @@
+//! What the .NET SDK puts on the wire and no other SDK does, as raw requests.
+
+mod batches;
