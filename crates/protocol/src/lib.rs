@@ -56,6 +56,7 @@ pub mod database; // database bodies
 pub mod headers; // header names
 pub mod hybrid_row; // records and rows of the .NET SDK
 pub mod lsn; // log sequence number
+pub mod murmur_hash; // the hash of partition keys and of values
 pub mod partition; // partition keys, hashes, EPK ranges
 pub mod partition_range; // partition key ranges (physical partitions)
 pub mod patch; // patch requests

@@ -183,6 +183,7 @@ impl Gateway {
         let times = self.clock.read();
         let path = ResourcePath::parse(parts.uri.path()).map_err(|_| ServiceError::not_found())?;
         let principal = request::authorize(&account.key, &parts.method, &path, headers, times)?;
+        headers.check_version()?;
         let operation = request::route(&parts.method, &path, headers)?;
         *label = operation.label();
         let topology = account.regions.current();

@@ -188,11 +188,11 @@ impl LiveAccount {
         headers: &[(&str, &str)],
         body: Bytes,
     ) -> LiveResponse {
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("host", format!("localhost:{}", self.port()))
-            .header("x-ms-version", "2020-07-15");
+        let mut request =
+            Request::builder().method(method).uri(path).header("host", format!("localhost:{}", self.port()));
+        if !headers.iter().any(|(name, _)| *name == "x-ms-version") {
+            request = request.header("x-ms-version", "2020-07-15");
+        }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

@@ -39,6 +39,13 @@ pub struct ContainerEntry {
     pub store: Arc<store::Container>,
 }
 
+impl ContainerEntry {
+    /// Whether it has no throughput of its own, and shares that of its database.
+    pub fn shares_throughput(&self) -> bool {
+        self.offer.is_none()
+    }
+}
+
 /// What a new container is made of.
 #[derive(Debug)]
 pub struct NewContainer<'a> {

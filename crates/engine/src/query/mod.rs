@@ -2,7 +2,7 @@
 //!
 //! In: a prepared statement and a scope. Out: one page of rows and a continuation. The language is `sql`'s;
 //! here are the access methods (`access_method`, `ordinal_stream`, `cursor`), paging (`execute`, `scan`, `sort`,
-//! `page`, `offset_limit`, with `continuation` and `sort_position` for where the next page begins) and the
+//! `page`, `offset_limit`, with `continuation`, `resume` and `sort_position` for where a page begins) and the
 //! metrics headers (`metrics`).
 
 mod access_method;
@@ -13,6 +13,7 @@ mod metrics;
 mod offset_limit;
 mod ordinal_stream;
 mod page;
+mod resume;
 mod scan;
 mod scope;
 mod sort;
@@ -24,4 +25,5 @@ pub use continuation::{Continuation, ContinuationToken};
 pub use execute::{QueryOutcome, QueryRequest};
 pub use metrics::IndexMetrics;
 pub use page::PageBody;
+pub use resume::{InvalidResumeFilter, ResumeFilter, ResumeValue};
 pub use scope::Scope;

@@ -169,8 +169,15 @@ fn pages_while(
     let mut from = None;
     for _ in 0..10_000 {
         let mut page = PageBody::new("rid", page_size);
-        let request =
-            QueryRequest { statement, scope: scope.clone(), context: QueryContext::default(), now: 0, from };
+        let request = QueryRequest {
+            statement,
+            scope: scope.clone(),
+            context: QueryContext::default(),
+            now: 0,
+            from,
+            resume: None,
+            backwards: false,
+        };
         let outcome = request.run(&mut page).unwrap();
         assert!(page.count() <= page_size);
         let body = sql::value::parse(&page.finish()).unwrap();

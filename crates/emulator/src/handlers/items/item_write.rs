@@ -9,7 +9,7 @@ use super::body;
 use super::partition_key::{self, PartitionAddress};
 use super::partition_response::PartitionResponse;
 use crate::handlers::ItemRequest;
-use crate::request::RequestHeaders;
+use crate::request::{ItemOperation, RequestHeaders};
 use crate::response::{Reply, ServiceError};
 use engine::charge;
 use engine::items::Item;
@@ -54,7 +54,13 @@ impl<'a> ItemWrite<'a> {
         let schema = request.container.store.schema();
         let mut document = body::document(request, &schema)?;
         let address = partition_key::address(request, &schema)?;
-        partition_key::check_document(&document, &address)?;
+        if let Err(error) = partition_key::check_document(&document, &address) {
+            return Err(match &request.operation {
+                // What does not exist cannot be replaced, whatever its key would be.
+                ItemOperation::Replace(id) => missing(request, &address, id).unwrap_or(error),
+                _ => error,
+            });
+        }
         if let Some(old) = address.partition.head().get(&document.epk, &document.id) {
             document.prepare_replacement(old);
         }
@@ -74,6 +80,15 @@ impl<'a> ItemWrite<'a> {
             })?;
         write_reply(request, &partition, commit)
     }
+}
+
+/// 404 if there is no item with this id.
+fn missing(request: &ItemRequest<'_>, address: &PartitionAddress, id: &str) -> Option<ServiceError> {
+    let id = address.item_id(request, id);
+    let state = address.partition.head();
+    let partition_response = PartitionResponse::new(request.container, &address.partition, state.progress());
+    let is_missing = state.get_live(&address.epk, &id, request.now_seconds()).is_none();
+    is_missing.then(|| partition_response.error(ServiceError::not_found().with_charge(charge::NOT_FOUND)))
 }
 
 /// The reply to a write that stored a version.
