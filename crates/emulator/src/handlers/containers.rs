@@ -197,7 +197,7 @@ fn add_quota_headers(
     container: &ContainerEntry,
 ) -> Result<Reply, ServiceError> {
     let usage = container.store.usage();
-    let usage = QuotaUsage { items: usage.items as u64, bytes: usage.bytes as u64 };
+    let usage = QuotaUsage { items: usage.items, bytes: usage.bytes };
     let reply = reply
         .header(name::RESOURCE_QUOTA, HeaderValue::from_static(QUOTA))
         .header(name::RESOURCE_USAGE, usage.to_header());

@@ -298,7 +298,10 @@ mod tests {
                 INVALID_INPUT,
             ),
             (r#"{"id":"c","fullTextPolicy":{"defaultLanguage":"xx-YY"}}"#, "unsupported language xx-YY"),
-            (r#"{"id":"c","computedProperties":[{"name":"id","query":"SELECT VALUE 1"}]}"#, INVALID_INPUT),
+            (
+                r#"{"id":"c","computedProperties":[{"name":"id","query":"SELECT VALUE 1"}]}"#,
+                "The system property name 'id' cannot be used as a computed property name.",
+            ),
             (r#"{"id":"c","uniqueKeyPolicy":{"uniqueKeys":[{"paths":[]}]}}"#, "unique key"),
         ] {
             let error = ContainerProperties::parse(body.as_bytes()).expect_err(body).message;

@@ -169,9 +169,9 @@ mod tests {
             (r#"{"a":[1,2]}"#, "/a/1", Ok(r#"{"a":[1,9,2]}"#)),
             (r#"{"a":[1,2]}"#, "/a/2", Ok(r#"{"a":[1,2,9]}"#)),
             (r#"{"a":[1,2]}"#, "/a/-", Ok(r#"{"a":[1,2,9]}"#)),
-            (r#"{"a":[1,2]}"#, "/a/3", Err("outside the array")),
-            (r#"{"a":1}"#, "/b/c", Err("does not exist")),
-            (r#"{"a":1}"#, "/a/c", Err("does not exist")),
+            (r#"{"a":[1,2]}"#, "/a/3", Err("Index(3) to operate on is out of array bounds")),
+            (r#"{"a":1}"#, "/b/c", Err("Add Operation can only create a child")),
+            (r#"{"a":1}"#, "/a/c", Err("no path found beyond: 'a'")),
         ] {
             check(document, &format!(r#""op":"add","path":"{path}","value":9"#), expected);
         }
@@ -186,9 +186,13 @@ mod tests {
     #[test]
     fn replace_and_remove_need_their_target() {
         check(r#"{"a":1}"#, r#""op":"replace","path":"/a","value":2"#, Ok(r#"{"a":2}"#));
-        check(r#"{"a":1}"#, r#""op":"replace","path":"/b","value":2"#, Err("does not exist"));
+        check(
+            r#"{"a":1}"#,
+            r#""op":"replace","path":"/b","value":2"#,
+            Err("Node(/b) to be replaced is absent"),
+        );
         check(r#"{"a":[1,2,3]}"#, r#""op":"remove","path":"/a/0""#, Ok(r#"{"a":[2,3]}"#));
-        check(r#"{"a":1}"#, r#""op":"remove","path":"/b""#, Err("does not exist"));
+        check(r#"{"a":1}"#, r#""op":"remove","path":"/b""#, Err("Node(/b) to be removed is absent"));
         check(r#"{"a/b":{"c~d":1}}"#, r#""op":"remove","path":"/a~1b/c~0d""#, Ok(r#"{"a/b":{}}"#));
     }
 
@@ -198,13 +202,17 @@ mod tests {
         check(r#"{"n":1.5}"#, r#""op":"incr","path":"/n","value":5"#, Ok(r#"{"n":6.5}"#));
         let large = r#"{"n":9007199254740993}"#;
         check(large, r#""op":"incr","path":"/n","value":1"#, Ok(r#"{"n":9007199254740994}"#));
-        check(r#"{"n":"x"}"#, r#""op":"incr","path":"/n","value":1"#, Err("no number"));
+        check(r#"{"n":"x"}"#, r#""op":"incr","path":"/n","value":1"#, Err("Node(/n) is not a number"));
     }
 
     #[test]
     fn move_takes_and_puts() {
         let moved = r#""op":"move","from":"/a/b","path":"/c""#;
         check(r#"{"a":{"b":1},"c":2}"#, moved, Ok(r#"{"a":{},"c":1}"#));
-        check(r#"{"a":1}"#, r#""op":"move","from":"/x","path":"/y""#, Err("does not exist"));
+        check(
+            r#"{"a":1}"#,
+            r#""op":"move","from":"/x","path":"/y""#,
+            Err("Node(/x) to be removed is absent"),
+        );
     }
 }
