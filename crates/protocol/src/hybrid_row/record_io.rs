@@ -102,7 +102,7 @@ impl RecordWriter {
         self.body.extend_from_slice(row);
     }
 
-    /// The complete body.
+    /// The complete body with all records.
     pub fn finish(self) -> Vec<u8> {
         self.body
     }

@@ -46,7 +46,7 @@ pub(super) fn read_query(request: &ItemRequest<'_>) -> Result<QueryText, Service
     Ok(QueryText { text: text.to_owned(), parameters, resume })
 }
 
-/// Parses `{"value":[…],"rid":…,"exclude":…}`.
+/// Parses a resume filter, `{"value":[…],"rid":…,"exclude":…}`.
 fn read_resume_filter(filter: &Value, request: &ItemRequest<'_>) -> Result<ResumeFilter, ServiceError> {
     check_members(filter, &["value", "rid", "exclude"])?;
     let values =

@@ -39,7 +39,7 @@ pub(super) fn probes() -> Probes {
         ("key-header-unicode", supported!(key_header_unicode)),
         ("key-missing", refused!(key_missing, "x-ms-documentdb-partitionkey")),
         ("binary-bodies", supported!(binary_bodies)),
-        ("binary-answers", supported!(binary_answers)),
+        ("binary-answers", supported!(binary_responses)),
         ("read-many", supported!(read_many)),
     ]
 }
@@ -125,7 +125,7 @@ async fn item_user_properties(fixture: &CompatibilityFixture) {
     assert!(item["id"].is_string() && !item.to_string().contains("\"_"), "{item}");
 }
 
-async fn binary_answers(fixture: &CompatibilityFixture) {
+async fn binary_responses(fixture: &CompatibilityFixture) {
     for (formats, binary) in [("CosmosBinary", true), ("JsonText,CosmosBinary", false)] {
         let headers = [KEY, ("x-ms-cosmos-supported-serialization-formats", formats)];
         let read = fixture.account.get(&format!("{DOCS}/1"), &headers).await.expect(200);
