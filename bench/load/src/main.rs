@@ -10,6 +10,7 @@ mod clock;
 mod figures;
 mod generator; // the closed loop
 mod item; // what is stored
+mod lists;
 mod memory;
 mod options;
 mod process; // memory and processor time
@@ -91,6 +92,12 @@ fn run(options: &Options, recorded: &RecordedAnswer) -> Result<Report, String> {
                     Err(error) => report.failures.push(format!("scaling: {error}")),
                 }
             }
+            Part::Lists if options.servers.contains(&Kind::Perihelion) => {
+                match lists::measure(&programs, budget, &mut progress) {
+                    Ok(lists) => report.lists = Some(lists),
+                    Err(error) => report.failures.push(format!("lists: {error}")),
+                }
+            }
             Part::Regions if options.servers.contains(&Kind::Perihelion) => {
                 report.variants.extend(variants::regions(&programs, budget, &mut progress)?);
             }
@@ -109,6 +116,7 @@ fn run(options: &Options, recorded: &RecordedAnswer) -> Result<Report, String> {
                 report.variants.extend(variants::faults(&programs, budget, &mut progress)?);
             }
             Part::Scaling
+            | Part::Lists
             | Part::Regions
             | Part::Snapshots
             | Part::Durability

@@ -13,6 +13,7 @@ pub(crate) enum Part {
     Memory,
     Throughput,
     Scaling,
+    Lists,
     Regions,
     Snapshots,
     Durability,
@@ -21,11 +22,12 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    const ALL: [Part; 9] = [
+    const ALL: [Part; 10] = [
         Part::Startup,
         Part::Memory,
         Part::Throughput,
         Part::Scaling,
+        Part::Lists,
         Part::Regions,
         Part::Snapshots,
         Part::Durability,
@@ -39,6 +41,7 @@ impl Part {
             Part::Memory => "memory",
             Part::Throughput => "throughput",
             Part::Scaling => "scaling",
+            Part::Lists => "lists",
             Part::Regions => "regions",
             Part::Snapshots => "snapshots",
             Part::Durability => "durability",
@@ -86,7 +89,7 @@ Measures Perihelion and its peers side by side and prints ratios.
 
   bench [--quick] [--rounds N] [--markdown FILE] [--enforce] [--logs]
         [--only perihelion,vercel,in-memory,canned]
-        [--parts startup,memory,throughput,scaling,regions,snapshots,durability,ru,faults]
+        [--parts startup,memory,throughput,scaling,lists,regions,snapshots,durability,ru,faults]
         [--rows \"point read,create,…\"] [--connections 1,16,64]
 
 PERI names the `peri` to measure; without it, the one of the repository is built.";

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::figures::{Table, median, median_ratio, number, times};
 use crate::generator::Outcome;
+use crate::lists::Lists;
 use crate::memory::Memory;
 use crate::scaling::Scaling;
 use crate::server::Kind;
@@ -23,6 +24,8 @@ pub(crate) struct Report {
     pub(crate) scaling: Vec<Scaling>,
     /// The sizes of the two containers of `scaling`.
     pub(crate) scaling_counts: (u64, u64),
+    /// Queries for lists of items.
+    pub(crate) lists: Option<Lists>,
     /// Perihelion against itself.
     pub(crate) variants: Vec<Comparison>,
     pub(crate) snapshots: Vec<Snapshots>,
@@ -47,6 +50,7 @@ impl Report {
             self.rates(),
             self.processor(),
             self.scaling_table(),
+            self.lists_table(),
             self.variants_table(),
             self.snapshots_table(),
         ];
@@ -163,6 +167,16 @@ impl Report {
         Some(table.render())
     }
 
+    fn lists_table(&self) -> Option<String> {
+        let Lists { short_millis, long_millis, ratio } = self.lists?;
+        let titles =
+            ["query for a list of 3,000 items", "100 pairs, ms", "1,000 pairs, ms", "ratio per pair"];
+        let mut table = Table::new(&titles);
+        let name = "`(c.id = … AND c.pk = …) OR …`".to_owned();
+        table.row(vec![name, number(short_millis), number(long_millis), times(ratio)]);
+        Some(table.render())
+    }
+
     fn variants_table(&self) -> Option<String> {
         if self.variants.is_empty() {
             return None;
@@ -239,6 +253,11 @@ impl Report {
         }
         for Scaling { name, ratio, .. } in &self.scaling {
             add(format!("within 3× of the small container, {name}: {}", times(*ratio)), *ratio <= 3.0);
+        }
+        if let Some(Lists { long_millis, ratio, .. }) = self.lists {
+            let text = format!("a list of 1,000 pairs under 30 ms: {} ms", number(long_millis));
+            add(text, long_millis < 30.0);
+            add(format!("a pair of a long list within 2× of a short one's: {}", times(ratio)), ratio <= 2.0);
         }
         for Comparison { row, name, ratio, bar, .. } in &self.variants {
             if let Some(bar) = bar {

@@ -51,7 +51,7 @@ fn time(server: &Server, path: &str) -> Result<f64, String> {
             path: path.to_owned(),
             kind: "",
             link: String::new(),
-            headers: Vec::new(),
+            headers: vec![("x-perihelion-control", "1".to_owned())],
             body: String::new(),
         };
         let start = clock::now();

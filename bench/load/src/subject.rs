@@ -199,7 +199,8 @@ pub(crate) fn fill_container(server: &Server, name: &'static str, count: u64) ->
     fill_container_with(server, name, count, THROUGHPUT)
 }
 
-fn fill_container_with(
+/// Creates a container of this throughput with the default indexing policy and fills it.
+pub(crate) fn fill_container_with(
     server: &Server,
     name: &'static str,
     count: u64,

@@ -7,7 +7,8 @@ const COUNT = 90;
 const WORDS = ["alpha", "beta", "gamma", "delta"];
 
 async function filled(account) {
-  const container = await account.severalPartitions();
+  const composite = [{ path: "/group", order: "descending" }, { path: "/n", order: "ascending" }];
+  const container = await account.severalPartitions({ indexingPolicy: { compositeIndexes: [composite] } });
   await container.items.executeBulkOperations(
     upTo(COUNT).map((number) => ({
       operationType: "Create",

@@ -6,7 +6,8 @@ COUNT = 90
 
 
 async def filled(account):
-    container = await account.several_partitions()
+    composite = [{"path": "/group", "order": "descending"}, {"path": "/n", "order": "ascending"}]
+    container = await account.several_partitions(indexing_policy={"compositeIndexes": [composite]})
     for number in range(COUNT):
         await container.create_item(
             {

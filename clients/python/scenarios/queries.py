@@ -113,7 +113,8 @@ def parameters(values):
 
 @scenario
 async def queries_in_one_partition(account):
-    container = await families(account, await account.several_partitions())
+    policy = {"compositeIndexes": [[{"path": "/n"}, {"path": "/id"}]]}
+    container = await families(account, await account.several_partitions(indexing_policy=policy))
     wrong = []
     for query, values, expected in IN_ONE_PARTITION:
         try:

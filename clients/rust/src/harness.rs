@@ -58,7 +58,15 @@ impl Account {
 
     /// A fresh container that spans several physical partitions.
     pub async fn several_partitions(&self) -> Result<ContainerClient, Failure> {
-        let container = self.create("/pk".into(), 30_000, |properties| properties).await?;
+        self.several_partitions_with(|properties| properties).await
+    }
+
+    /// A fresh container that spans several physical partitions, as `define` wants it.
+    pub async fn several_partitions_with(
+        &self,
+        define: impl FnOnce(ContainerProperties) -> ContainerProperties,
+    ) -> Result<ContainerClient, Failure> {
+        let container = self.create("/pk".into(), 30_000, define).await?;
         let ranges = container.read_feed_ranges(None).await?;
         assert!(ranges.len() >= 3, "30,000 RU/s gave only {} physical partitions", ranges.len());
         Ok(container)

@@ -83,18 +83,19 @@ impl TargetAccount {
                 lag.to_string().parse().map_err(|error| TargetError::Mismatch(format!("lag: {error}")))?;
         }
         let running = Emulator::start(config).await?;
-        let (connection, control) = (running.connection_string(), running.control_endpoint());
-        TargetAccount::prepare(Some(running), &connection, &control, schedule).await
+        let connection = running.connection_string();
+        let control = ControlClient::new(&running.control_endpoint())?;
+        TargetAccount::prepare(Some(running), &connection, control, schedule).await
     }
 
     /// Uses an account that runs already. It gets a database for the run, which
     /// [`clean_up`](TargetAccount::clean_up) deletes.
     pub async fn attach(
         connection: &str,
-        control: &str,
+        control: ControlClient,
         schedule: &Schedule,
     ) -> Result<TargetAccount, TargetError> {
-        let listed = regions(control).await?;
+        let listed = regions(&control).await?;
         let names: Vec<&str> = listed.iter().filter_map(|region| region["name"].as_str()).collect();
         // The order of the read regions does not matter.
         let is_match = names.first().copied() == schedule.regions.first().map(String::as_str)
@@ -119,20 +120,20 @@ impl TargetAccount {
     }
 
     /// Which regions of an account that runs already accept writes.
-    pub async fn write_regions_of(control: &str) -> Result<WriteRegions, TargetError> {
+    pub async fn write_regions_of(control: &ControlClient) -> Result<WriteRegions, TargetError> {
         Ok(write_regions_in(&regions(control).await?))
     }
 
     async fn prepare(
         running: Option<RunningEmulator>,
         connection: &str,
-        control: &str,
+        control: ControlClient,
         schedule: &Schedule,
     ) -> Result<TargetAccount, TargetError> {
         let account = TargetAccount {
             _running: running,
             connection: connection.to_owned(),
-            control: ControlClient::new(control)?,
+            control,
             database: format!("chaos-{:016x}", schedule.digest()),
             regions: schedule.regions.clone(),
             active_faults: ActiveFaults::default(),
@@ -220,8 +221,8 @@ impl TargetAccount {
 }
 
 /// The regions of an account, as its control port lists them.
-async fn regions(control: &str) -> Result<Vec<Value>, TargetError> {
-    let mut listed = ControlClient::new(control)?.get("/regions").await?;
+async fn regions(control: &ControlClient) -> Result<Vec<Value>, TargetError> {
+    let mut listed = control.get("/regions").await?;
     Ok(listed["regions"].as_array_mut().map(std::mem::take).unwrap_or_default())
 }
 

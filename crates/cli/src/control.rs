@@ -23,7 +23,8 @@ impl ControlPort {
             .enable_all()
             .build()
             .map_err(|error| CommandError::other(format!("cannot wait for sockets: {error}")))?;
-        Ok(ControlPort { runtime, client: ControlClient::new(&options.url)?, json: options.json })
+        let client = client(&options.url, options.control_token.as_deref())?;
+        Ok(ControlPort { runtime, client, json: options.json })
     }
 
     /// Sends `GET path` and returns the JSON of the response.
@@ -44,11 +45,20 @@ impl ControlPort {
     /// Prints a response: as JSON with `--json`, otherwise as the text that `text` makes of it.
     pub(crate) fn show(&self, response: &Value, text: impl FnOnce(&Value) -> String) {
         if self.json {
-            output::data(&response.to_string());
+            output::json(response);
         } else {
             output::data(&text(response));
         }
     }
+}
+
+/// A client of the control port at `url`, which may need a token. Nothing is sent yet.
+pub(crate) fn client(url: &str, token: Option<&str>) -> Result<ControlClient, CommandError> {
+    let client = ControlClient::new(url)?;
+    Ok(match token {
+        Some(token) => client.with_token(token)?,
+        None => client,
+    })
 }
 
 /// The hint where `--control` applies: the command line says how to name another control port.
@@ -73,12 +83,12 @@ impl From<ControlError> for CommandError {
     }
 }
 
-/// A value of a response as a person reads it; empty if it is absent.
+/// A value of a response as a person reads it, in one line; empty if it is absent.
 pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+        Value::String(text) => output::printable(text).into_owned(),
+        other => output::printable(&other.to_string()).into_owned(),
     }
 }
 

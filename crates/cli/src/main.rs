@@ -11,6 +11,7 @@ mod commands;
 mod control;
 mod data_folder;
 mod exit;
+mod exposure;
 mod fixtures;
 mod listening_process;
 mod logging;
@@ -34,7 +35,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(output) => return exit::usage_exit_code(&output),
     };
-    logging::start(arguments.verbose);
+    logging::start(arguments.verbose, &arguments.command);
     let result = match arguments.command {
         Command::Up(up) => commands::up::run(&up, started),
         Command::Cert(cert) => commands::cert::run(&cert),

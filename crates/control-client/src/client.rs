@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use perihelion_http::ErrorKind;
 use serde::Serialize;
 use serde_json::Value;
@@ -19,6 +19,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest response that is read. The request log with all its entries is far shorter.
 const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// A header that a control port wants to see in requests that change something. Its value is the token, if there is one.
+const CONTROL_HEADER: &str = "x-perihelion-control";
+/// The value of the header for a control port without a token.
+const NO_TOKEN: HeaderValue = HeaderValue::from_static("1");
 /// A header that every response of an account has and no response of a control port.
 const ACCOUNT_HEADER: &str = "x-ms-activity-id";
 
@@ -27,6 +31,7 @@ const ACCOUNT_HEADER: &str = "x-ms-activity-id";
 pub struct ControlClient {
     http: perihelion_http::Client,
     url: String,
+    token: HeaderValue,
 }
 
 impl ControlClient {
@@ -39,7 +44,17 @@ impl ControlClient {
             .call_timeout(Some(REQUEST_TIMEOUT))
             .build()
             .map_err(|error| ControlError::invalid_url(&url, &error.to_string()))?;
-        Ok(ControlClient { http, url })
+        Ok(ControlClient { http, url, token: NO_TOKEN })
+    }
+
+    /// Sends `token` with every request, for a control port that needs one.
+    pub fn with_token(self, token: &str) -> Result<ControlClient, ControlError> {
+        let mut token: HeaderValue = token.trim().parse().map_err(|_| {
+            let message = "the token of the control port has characters that no header can have";
+            self.error(ControlErrorKind::InvalidRequest, message.to_owned())
+        })?;
+        token.set_sensitive(true);
+        Ok(ControlClient { token, ..self })
     }
 
     /// The URL of the control port, as `http://host:port`.
@@ -73,6 +88,7 @@ impl ControlClient {
             .method(&method)
             .uri(format!("{}{path}", self.url))
             .header(CONTENT_TYPE, "application/json")
+            .header(CONTROL_HEADER, &self.token)
             .body(body)
             .map_err(|error| {
                 self.error(

@@ -14,6 +14,7 @@ use engine::disk::DataDir;
 use engine::regions::Lag;
 use server::{AuthoritySource, Bind, Limits};
 
+use crate::access::{AccessControl, AccountKeys, EntraTokens, HostNames};
 use crate::error::StartError;
 use crate::request_log::REQUEST_LOG_CAPACITY_DEFAULT;
 
@@ -35,6 +36,18 @@ pub struct EmulatorConfig {
     pub control_port: u16,
     /// The account key, in base64.
     pub key: String,
+    /// A second key with the same rights, in base64.
+    pub secondary_key: Option<String>,
+    /// Keys that allow reading only, in base64.
+    pub read_only_keys: Vec<String>,
+    /// Which tokens of Microsoft Entra ID are accepted. When absent: any that has not expired if only this machine
+    /// can connect, none otherwise.
+    pub entra: Option<EntraTokens>,
+    /// Host names that requests may be addressed to, beside `localhost` and the addresses of `bind`. One that begins
+    /// with a dot stands for all names that end with it.
+    pub allowed_hosts: Vec<String>,
+    /// The token that requests to the control port need; none when absent.
+    pub control_token: Option<String>,
     /// Physical partitions of every new container; decided by its throughput when absent.
     pub partitions: Option<NonZeroU32>,
     /// Bytes a physical partition holds before it is split.
@@ -70,6 +83,11 @@ impl Default for EmulatorConfig {
             port: 0,
             control_port: 0,
             key: WELL_KNOWN_KEY.to_owned(),
+            secondary_key: None,
+            read_only_keys: Vec::new(),
+            entra: None,
+            allowed_hosts: Vec::new(),
+            control_token: None,
             partitions: None,
             partition_bytes_max: PARTITION_BYTES_MAX,
             request_units: RequestUnitMode::default(),
@@ -90,10 +108,30 @@ impl Default for EmulatorConfig {
 impl EmulatorConfig {
     /// Parses the key that clients sign with.
     pub(crate) fn account_key(&self) -> Result<AccountKey, StartError> {
-        self.key
-            .parse()
-            .map_err(|error: AccountKeyError| StartError::InvalidKey { reason: error.to_string() })
+        parse_key(&self.key)
     }
+
+    /// Who may reach the account: host names, further keys, and tokens of Microsoft Entra ID.
+    pub(crate) fn access_control(&self) -> Result<AccessControl, StartError> {
+        let mut host_names = HostNames::of_bind(self.bind);
+        self.allowed_hosts.iter().for_each(|name| host_names.allow(name));
+        let default_entra = || match self.bind.is_loopback() {
+            true => EntraTokens::Accept,
+            false => EntraTokens::Off,
+        };
+        Ok(AccessControl {
+            host_names,
+            keys: AccountKeys {
+                secondary: self.secondary_key.as_deref().map(parse_key).transpose()?,
+                read_only: self.read_only_keys.iter().map(|key| parse_key(key)).collect::<Result<_, _>>()?,
+            },
+            entra: self.entra.clone().unwrap_or_else(default_entra),
+        })
+    }
+}
+
+fn parse_key(key: &str) -> Result<AccountKey, StartError> {
+    key.parse().map_err(|error: AccountKeyError| StartError::InvalidKey { reason: error.to_string() })
 }
 
 #[cfg(test)]

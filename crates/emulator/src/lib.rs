@@ -14,12 +14,16 @@
 //! # }
 //! ```
 
+// Who may reach an account.
+pub mod access;
+
 // Starting an emulator.
 pub mod config;
 mod error;
 mod running;
 
 // From HTTP requests to operations and back, and what each operation does.
+mod evaluation_pool;
 pub mod gateway;
 mod handlers;
 mod hosted;

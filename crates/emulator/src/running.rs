@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::config::EmulatorConfig;
-use crate::control::Control;
+use crate::control::{Control, ControlAccess};
 use crate::error::{ListenerKind, StartError};
 use crate::faults::{FaultError, Faults, PortControl, PortControlTask, RegionControl};
 use crate::gateway::Gateway;
@@ -23,7 +23,7 @@ impl Emulator {
     ///
     /// Must be called inside a Tokio runtime; the servers live on it until the handle is dropped.
     pub async fn start(config: EmulatorConfig) -> Result<RunningEmulator, StartError> {
-        let key = config.account_key()?;
+        let (key, access) = (config.account_key()?, config.access_control()?);
         // All listeners first: a port that is taken is reported before anything is served.
         let region_listeners = open_listeners(&config)?;
         let control_listeners = Listeners::open(config.bind, config.control_port)
@@ -47,7 +47,9 @@ impl Emulator {
             None => Account::new(settings),
             Some(data) => open_account(settings, data).await?,
         };
-        let hosted = HostedAccount::new(account, seed.into());
+        let control_access =
+            ControlAccess { host_names: access.host_names.clone(), token: config.control_token.clone() };
+        let hosted = HostedAccount::new(account, seed.into()).with_access(access);
         let account = Arc::clone(&hosted.account);
         make_indexes(&account);
         auto_split::resume(&account, config.clock.uptime());
@@ -66,6 +68,7 @@ impl Emulator {
             account: Arc::clone(&account),
             request_log: Arc::clone(&hosted.request_log),
             clock: config.clock.clone(),
+            access: control_access,
             host: config.bind.host(),
             faults: faults.clone(),
             operations: Operations::new(Arc::clone(&account), config.clock.clone()),
@@ -150,6 +153,11 @@ impl RunningEmulator {
     /// The number of the control port.
     pub fn control_port(&self) -> u16 {
         self.control.port()
+    }
+
+    /// The token that requests to the control port need, if there is one.
+    pub fn control_token(&self) -> Option<&str> {
+        self.config.control_token.as_deref()
     }
 
     /// The regions in failover order: where clients find each of them, and whether it writes.

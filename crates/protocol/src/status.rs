@@ -126,8 +126,12 @@ impl SubStatus {
     pub const AUTHORIZATION_HEADER_MISSING: SubStatus = SubStatus(5000);
     /// 401/5001: the token is malformed.
     pub const AUTHORIZATION_TOKEN_MALFORMED: SubStatus = SubStatus(5001);
+    /// 401/5002: the account accepts no Entra ID tokens.
+    pub const AAD_AUTH_DISABLED: SubStatus = SubStatus(5002);
     /// 401/5003, the first of the codes for invalid Entra ID tokens: the text is not a token.
     pub const AAD_TOKEN_FIRST: SubStatus = SubStatus(5003);
+    /// 401/5004: the signature of the Entra ID token is invalid.
+    pub const AAD_TOKEN_INVALID_SIGNATURE: SubStatus = SubStatus(5004);
     /// 401/5005: the Entra ID token is not valid yet.
     pub const AAD_TOKEN_NOT_YET_VALID: SubStatus = SubStatus(5005);
     /// 401/5006: the Entra ID token has expired.

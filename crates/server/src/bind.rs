@@ -31,6 +31,14 @@ impl Bind {
         }
     }
 
+    /// Whether only this machine can connect.
+    pub fn is_loopback(self) -> bool {
+        match self {
+            Bind::Loopback => true,
+            Bind::Address(address) => address.to_canonical().is_loopback(),
+        }
+    }
+
     /// The host name that a client on this machine uses in a URL.
     pub fn host(self) -> String {
         match self {
@@ -81,6 +89,7 @@ mod tests {
             assert_eq!(bind.primary().to_string(), primary, "{text}");
             assert_eq!(bind.secondary().map(|address| address.to_string()).as_deref(), secondary, "{text}");
             assert_eq!(bind.host(), host, "{text}");
+            assert_eq!(bind.is_loopback(), ["127.0.0.1", "::1"].contains(&primary), "{text}");
         }
     }
 

@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::client_socket::ClientSocket;
 use crate::connection_activity::{ConnectionActivity, ConnectionCommand};
-use crate::connection_registry::Registration;
+use crate::connection_registry::{ConnectionRegistry, Registration};
 use crate::exchange::Exchange;
 use crate::handler::Handler;
 use crate::limits::Limits;
@@ -35,6 +35,7 @@ pub(crate) struct ServerContext<H> {
     pub(crate) tls: Option<Tls>,
     pub(crate) limits: Limits,
     pub(crate) bodies: Arc<BodyReader>,
+    pub(crate) registry: Arc<ConnectionRegistry>,
 }
 
 /// Serves `stream` until it ends, and removes it from the registry on return.
@@ -135,7 +136,7 @@ where
     // other streams of its connection.
     let service = service_fn(move |request| {
         let exchange = Arc::clone(&exchange);
-        async move { exchange.respond(request).await }
+        async move { exchange.respond_multiplexed(request).await }
     });
     let io = TokioIo::new(MonitoredStream::new(stream, Arc::clone(activity)));
     let head_bytes_max = u32::try_from(context.limits.head_bytes_max).unwrap_or(u32::MAX);
@@ -183,8 +184,11 @@ impl<H> ServerContext<H> {
             handler: Arc::clone(&self.handler),
             bodies: Arc::clone(&self.bodies),
             gzip_bytes_min: self.limits.gzip_bytes_min,
+            unread_bytes_max: self.limits.unread_bytes_max,
+            drain_time_max: self.limits.body_timeout,
             encrypted,
             activity: Arc::clone(activity),
+            registry: Arc::clone(&self.registry),
         }
     }
 }

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::timeout_policy::ActivitySnapshot;
+use crate::unread_responses::{UnreadResponses, UnreadTotal};
 
 /// Stands for "not happening" in a field that holds a time.
 const NEVER: u64 = u64::MAX;
@@ -51,6 +52,8 @@ pub(crate) struct ConnectionActivity {
     served_any: AtomicBool,
     /// HTTP/2: bytes arrive between requests too, so they do not announce a head.
     multiplexed: AtomicBool,
+    /// Responses that the client has not read, of an HTTP/2 connection.
+    pub(crate) unread: Arc<UnreadResponses>,
     command: AtomicU8,
     changed: Notify,
     /// Whether the connection ends with a TCP reset.
@@ -66,8 +69,10 @@ impl ConnectionActivity {
     pub(crate) fn new(
         coarse_time_ms: Arc<AtomicU64>,
         silent: Arc<AtomicBool>,
+        unread_total: Arc<UnreadTotal>,
         command: ConnectionCommand,
     ) -> ConnectionActivity {
+        let unread = Arc::new(UnreadResponses::new(unread_total, Arc::clone(&coarse_time_ms)));
         ConnectionActivity {
             opened_ms: coarse_time_ms.load(Ordering::Relaxed),
             coarse_time_ms,
@@ -78,6 +83,7 @@ impl ConnectionActivity {
             draining_since_ms: AtomicU64::new(NEVER),
             served_any: AtomicBool::new(false),
             multiplexed: AtomicBool::new(false),
+            unread,
             command: AtomicU8::new(command as u8),
             changed: Notify::new(),
             reset: AtomicBool::new(false),
@@ -214,6 +220,7 @@ impl ConnectionActivity {
             head_since_ms: time(&self.head_since_ms),
             write_blocked_since_ms: time(&self.write_blocked_since_ms),
             draining_since_ms: time(&self.draining_since_ms),
+            unread_since_ms: self.unread.stalled_since_ms(),
             served_any: self.served_any.load(Ordering::Relaxed),
             multiplexed: self.multiplexed.load(Ordering::Relaxed),
         }

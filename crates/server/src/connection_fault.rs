@@ -7,9 +7,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::Sleep;
+
+use crate::unread_responses::ResponseData;
 
 /// How long a stalled response keeps its connection open if the client does not close it.
 pub const STALL_MAX: Duration = Duration::from_secs(300);
@@ -32,7 +34,7 @@ pub enum ConnectionFault {
 #[derive(Debug)]
 pub(crate) enum ResponseBody {
     /// The complete body, or none once it has been sent.
-    Complete(Option<Bytes>),
+    Complete(Option<ResponseData>),
     /// The first half, and then nothing.
     Stalled(Box<StalledBody>),
 }
@@ -52,8 +54,8 @@ pub(crate) struct StalledBody {
 pub(crate) struct ResponseStalled;
 
 impl ResponseBody {
-    pub(crate) fn complete(body: Bytes) -> ResponseBody {
-        ResponseBody::Complete(Some(body).filter(|body| !body.is_empty()))
+    pub(crate) fn complete(body: ResponseData) -> ResponseBody {
+        ResponseBody::Complete(Some(body).filter(|body| body.has_remaining()))
     }
 
     pub(crate) fn stalled(body: &Bytes) -> ResponseBody {
@@ -68,19 +70,19 @@ impl ResponseBody {
 }
 
 impl Body for ResponseBody {
-    type Data = Bytes;
+    type Data = ResponseData;
     type Error = ResponseStalled;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, ResponseStalled>>> {
+    ) -> Poll<Option<Result<Frame<ResponseData>, ResponseStalled>>> {
         match &mut *self {
             ResponseBody::Complete(body) => Poll::Ready(body.take().map(|body| Ok(Frame::data(body)))),
             ResponseBody::Stalled(stalled) => match stalled.first_half.take() {
                 Some(half) if !half.is_empty() => {
                     stalled.bytes_remaining -= half.len() as u64;
-                    Poll::Ready(Some(Ok(Frame::data(half))))
+                    Poll::Ready(Some(Ok(Frame::data(ResponseData::uncounted(half)))))
                 }
                 _ => stalled.stall_timer.as_mut().poll(cx).map(|()| Some(Err(ResponseStalled))),
             },
@@ -93,7 +95,7 @@ impl Body for ResponseBody {
 
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(match self {
-            ResponseBody::Complete(body) => body.as_ref().map_or(0, |body| body.len() as u64),
+            ResponseBody::Complete(body) => body.as_ref().map_or(0, |body| body.remaining() as u64),
             ResponseBody::Stalled(stalled) => stalled.bytes_remaining,
         })
     }
@@ -108,18 +110,20 @@ mod tests {
     #[tokio::test]
     async fn a_complete_body_is_sent_without_a_copy() {
         let sent = Bytes::from_static(b"{\"id\":\"1\"}");
-        let mut body = ResponseBody::complete(sent.clone());
+        let mut body = ResponseBody::complete(ResponseData::uncounted(sent.clone()));
         assert_eq!(body.size_hint().exact(), Some(10));
-        assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap().as_ptr(), sent.as_ptr());
+        let data = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(data.as_bytes().as_ptr(), sent.as_ptr());
         assert!(body.is_end_stream() && body.frame().await.is_none());
-        assert!(ResponseBody::complete(Bytes::new()).is_end_stream());
+        assert!(ResponseBody::complete(ResponseData::uncounted(Bytes::new())).is_end_stream());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stalled_body_announces_all_sends_half_and_fails_after_the_limit() {
         let mut body = ResponseBody::stalled(&Bytes::from_static(b"12345678"));
         assert_eq!(body.size_hint().exact(), Some(8));
-        assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "1234");
+        let half = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(half.as_bytes(), "1234");
         assert!(!body.is_end_stream());
         // Paused time advances by itself to the only timer.
         #[expect(clippy::disallowed_methods, reason = "measures the paused time of the test")]

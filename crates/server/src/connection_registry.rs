@@ -11,12 +11,16 @@ use tokio::sync::Notify;
 use crate::connection_activity::{ConnectionActivity, ConnectionCommand, LATEST};
 use crate::limits::Limits;
 use crate::timeout_policy::{TimeoutDecision, decide_timeout, may_evict};
+use crate::unread_responses::UnreadTotal;
 
 /// All open connections of one server.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionRegistry {
     coarse_time_ms: Arc<AtomicU64>,
     silent: Arc<AtomicBool>,
+    unread_total: Arc<UnreadTotal>,
+    /// Held by the request that closes connections with unread responses.
+    pub(crate) unread_turn: tokio::sync::Mutex<()>,
     open: Mutex<OpenConnections>,
     emptied: Notify,
 }
@@ -39,6 +43,7 @@ impl ConnectionRegistry {
         let activity = Arc::new(ConnectionActivity::new(
             Arc::clone(&self.coarse_time_ms),
             Arc::clone(&self.silent),
+            Arc::clone(&self.unread_total),
             command,
         ));
         open.activities.insert(id, Arc::clone(&activity));
@@ -74,6 +79,19 @@ impl ConnectionRegistry {
             if may_evict(&activity.snapshot(), now_ms, limits) {
                 activity.drain();
             }
+        }
+    }
+
+    /// Closes the connection whose oldest unread response is older than those of all others, because the unread
+    /// responses of all connections exceed their limit.
+    pub(crate) fn close_oldest_unread(&self) {
+        let open = self.lock();
+        let unread =
+            open.activities.values().filter(|activity| activity.command() != ConnectionCommand::Abort);
+        let unread = unread.filter_map(|activity| Some((activity.unread.oldest_ready_ms()?, activity)));
+        if let Some((_, activity)) = unread.min_by_key(|(ready_ms, _)| *ready_ms) {
+            tracing::debug!("closing a connection that leaves its responses unread");
+            activity.abort();
         }
     }
 

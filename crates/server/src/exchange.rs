@@ -11,17 +11,26 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT_ENCODING, CONNECTION, CONTENT_TYPE};
+use http::header::{ACCEPT_ENCODING, CONNECTION, CONTENT_TYPE, EXPECT};
 use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode, Version};
+use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 
 use crate::compress::{accepts_gzip, gzip};
 use crate::connection_activity::ConnectionActivity;
 use crate::connection_fault::{ConnectionFault, ResponseBody, STALL_MAX};
+use crate::connection_registry::ConnectionRegistry;
 use crate::handler::{Encrypted, Handler, HandlerResponse};
 use crate::request_body::{BodyReadError, BodyReader};
+use crate::unread_responses::ResponseData;
 
+/// How long a request waits while clients leave too many responses unread.
+const UNREAD_WAIT_MAX: Duration = Duration::from_secs(5);
+/// How long a closed connection may take to give up its unread responses before another one is closed.
+const UNREAD_CLOSE_WAIT: Duration = Duration::from_millis(250);
+/// How long a client may pause while it sends a body that is not wanted.
+const DRAIN_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// How long a request may outlive its aborted connection.
 const CLOSE_WAIT: Duration = Duration::from_secs(5);
 
@@ -30,8 +39,12 @@ pub(crate) struct Exchange<H> {
     pub(crate) handler: Arc<H>,
     pub(crate) bodies: Arc<BodyReader>,
     pub(crate) gzip_bytes_min: usize,
+    pub(crate) unread_bytes_max: usize,
+    /// How long the rest of a body that is not wanted may arrive.
+    pub(crate) drain_time_max: Duration,
     pub(crate) encrypted: bool,
     pub(crate) activity: Arc<ConnectionActivity>,
+    pub(crate) registry: Arc<ConnectionRegistry>,
 }
 
 /// The client disconnected before its exchange was complete.
@@ -77,7 +90,7 @@ impl<H: Handler> Exchange<H> {
         let accepted = parts.headers.get(ACCEPT_ENCODING).cloned();
         match self.handle(parts, Bytes::new()) {
             HandlerResponse::Ready(response) if !self.needs_async_work(&response, accepted.as_ref()) => {
-                ExchangeFuture::Ready(Some(response.map(ResponseBody::complete)))
+                ExchangeFuture::Ready(Some(self.complete(response, version)))
             }
             response => {
                 let exchange = Arc::clone(self);
@@ -89,17 +102,76 @@ impl<H: Handler> Exchange<H> {
         }
     }
 
+    /// Responds to one of the requests of an HTTP/2 connection, once the clients have read enough of the responses
+    /// that are ready.
+    pub(crate) async fn respond_multiplexed(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+    ) -> Result<Response<ResponseBody>, ClientDisconnected> {
+        if self.activity.unread.total().bytes() >= self.unread_bytes_max {
+            let _in_flight = self.activity.begin_request();
+            if tokio::time::timeout(UNREAD_WAIT_MAX, self.close_unread()).await.is_err() {
+                let response = error_response(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "ServiceUnavailable",
+                    "clients leave too many responses unread",
+                );
+                return Ok(self.complete(response, Version::HTTP_2));
+            }
+        }
+        self.respond(request).await
+    }
+
+    /// Closes connections, those with the oldest unread responses first, until there is room for more.
+    async fn close_unread(&self) {
+        let total = self.activity.unread.total();
+        loop {
+            // One at a time: each connection that is closed may be enough.
+            let _turn = self.registry.unread_turn.lock().await;
+            let bytes = total.bytes();
+            if bytes < self.unread_bytes_max {
+                return;
+            }
+            self.registry.close_oldest_unread();
+            // Nothing was given up in time: the next one is closed too.
+            let _late = tokio::time::timeout(UNREAD_CLOSE_WAIT, total.wait_for_decrease(bytes)).await;
+        }
+    }
+
+    /// A response as hyper sends it. What an HTTP/2 client does not read is counted.
+    fn complete(&self, response: Response<Bytes>, version: Version) -> Response<ResponseBody> {
+        response.map(|body| {
+            ResponseBody::complete(match version {
+                Version::HTTP_2 => self.activity.unread.count(body),
+                _ => ResponseData::uncounted(body),
+            })
+        })
+    }
+
     async fn respond_with_body(
         &self,
         request: Request<Incoming>,
     ) -> Result<Response<ResponseBody>, ClientDisconnected> {
         let _in_flight = self.activity.begin_request();
         let version = request.version();
-        let (parts, body) = request.into_parts();
-        let body = match self.bodies.read(body).await {
+        let (parts, mut unread) = request.into_parts();
+        let mut refusal = None;
+        let is_refused = || {
+            refusal = self.refuse_unread(&parts);
+            refusal.is_some()
+        };
+        let body = match self.bodies.read(&mut unread, is_refused).await {
             Ok(body) => body,
             Err(BodyReadError::Disconnected) => return Err(ClientDisconnected),
-            Err(error) => return Ok(body_error_response(error, version).map(ResponseBody::complete)),
+            Err(error) => {
+                let mut response = refusal.unwrap_or_else(|| body_error_response(error));
+                if version < Version::HTTP_2 {
+                    // The rest of the body is not read, so no further request can be parsed on this connection.
+                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                    self.drain(&parts, unread);
+                }
+                return Ok(self.complete(response, version));
+            }
         };
         let accepted = parts.headers.get(ACCEPT_ENCODING).cloned();
         let response = self.handle(parts, body);
@@ -123,7 +195,27 @@ impl<H: Handler> Exchange<H> {
         if self.should_compress(&response, accepted.as_ref()) {
             response = gzip(response).await;
         }
-        Ok(response.map(ResponseBody::complete))
+        Ok(self.complete(response, version))
+    }
+
+    /// Reads the rest of a body that is not wanted and drops it, while the response is sent. Most clients read their
+    /// response after they have sent everything, and lose it when the connection closes before.
+    fn drain(&self, parts: &Parts, mut body: Incoming) {
+        // Who waits for permission to send the body sends none of it.
+        if parts.headers.contains_key(EXPECT) {
+            return;
+        }
+        let draining = async move {
+            while let Ok(Some(Ok(_))) = tokio::time::timeout(DRAIN_PAUSE_MAX, body.frame()).await {}
+        };
+        // Ends with the connection at the latest.
+        tokio::spawn(tokio::time::timeout(self.drain_time_max, draining));
+    }
+
+    /// The handler's response to a request whose body it does not want to read. A panic in it becomes a 500.
+    fn refuse_unread(&self, parts: &Parts) -> Option<Response<Bytes>> {
+        catch_unwind(AssertUnwindSafe(|| self.handler.refuse_unread(parts)))
+            .unwrap_or_else(|_| Some(panic_response()))
     }
 
     fn needs_async_work(&self, response: &Response<Bytes>, accepted: Option<&HeaderValue>) -> bool {
@@ -159,7 +251,7 @@ impl<H: Handler> Exchange<H> {
                 if version < Version::HTTP_2 {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
-                Ok(response.map(ResponseBody::complete))
+                Ok(self.complete(response, version))
             }
         }
     }
@@ -189,24 +281,19 @@ fn panic_response() -> Response<Bytes> {
     error_response(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", "an internal error occurred")
 }
 
-fn body_error_response(error: BodyReadError, version: Version) -> Response<Bytes> {
-    let mut response = match error {
+fn body_error_response(error: BodyReadError) -> Response<Bytes> {
+    match error {
         BodyReadError::TooLarge => error_response(
             StatusCode::PAYLOAD_TOO_LARGE,
             "RequestEntityTooLarge",
             "Request size is too large",
         ),
-        BodyReadError::TimedOut | BodyReadError::Disconnected => error_response(
+        BodyReadError::TimedOut | BodyReadError::Disconnected | BodyReadError::Refused => error_response(
             StatusCode::REQUEST_TIMEOUT,
             "RequestTimeout",
             "the request body did not arrive in time",
         ),
-    };
-    if version < Version::HTTP_2 {
-        // The rest of the body is unread, so no further request can be parsed on this connection.
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    response
 }
 
 /// An error of this layer, as the JSON object that clients parse.

@@ -4,11 +4,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::request::Parts;
 use http::{Request, Response};
 
 /// Produces the response to each request. The request body has been read in full; the response body is
 /// sent in full.
 pub trait Handler: Send + Sync + 'static {
+    /// Decides from the head of a request whether its body is read at all; a response refuses it. Asked only before
+    /// a long body is read, and not a replacement for the checks of [`handle`](Handler::handle).
+    fn refuse_unread(self: &Arc<Self>, _head: &Parts) -> Option<Response<Bytes>> {
+        None
+    }
+
     /// Handles one request. A panic in here becomes a 500 and affects no other request.
     fn handle(self: &Arc<Self>, request: Request<Bytes>) -> HandlerResponse;
 }

@@ -7,7 +7,8 @@
 //! A request passes through `server` (accepts the connection) → `connection` (TLS and HTTP) → `exchange`
 //! (one request and its response) → handler, and back through `peeked_stream` and `client_socket`.
 //! `connection_activity`, `connection_registry` and `timeout_policy` close connections whose clients have
-//! stalled; `write_coalescing` groups the writes of busy connections; `connection_fault` holds the failures
+//! stalled; `write_coalescing` groups the writes of busy connections; `unread_responses` bounds what HTTP/2 clients
+//! leave unread; `connection_fault` holds the failures
 //! that fault injection asks for.
 
 // Opening ports and accepting connections.
@@ -31,6 +32,7 @@ mod handler;
 mod peeked_stream;
 mod protocol_detection;
 mod request_body;
+mod unread_responses;
 mod write_coalescing;
 
 // Which connections are open, and which have to close.

@@ -15,8 +15,12 @@ pub struct Limits {
     /// Bytes of request body that are read at all. A handler checks the 2 MB limit of an item later: its
     /// error response needs the whole body to have been read.
     pub body_bytes_max: usize,
-    /// Bytes of large request bodies held at once by all connections together.
+    /// Bytes of large request bodies that have arrived, of all connections together; one more body may be read
+    /// beyond it.
     pub body_bytes_in_memory_max: usize,
+    /// Bytes of responses that HTTP/2 clients have not read, of all connections together; beyond it, the connection
+    /// with the oldest of them is closed.
+    pub unread_bytes_max: usize,
     /// From the first byte of a request head to its last, and from connecting to the first request.
     pub head_timeout: Duration,
     /// From the end of a request head to the end of its body.
@@ -47,6 +51,7 @@ impl Default for Limits {
             head_bytes_max: 64 * 1024,
             body_bytes_max: 16 * 1024 * 1024,
             body_bytes_in_memory_max: 256 * 1024 * 1024,
+            unread_bytes_max: 128 * 1024 * 1024,
             head_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(60),

@@ -46,7 +46,13 @@ impl Server {
         let connection_permits =
             Arc::new(Semaphore::new(limits.connections_max.clamp(1, Semaphore::MAX_PERMITS)));
         let bodies = Arc::new(BodyReader::new(&limits));
-        let context = Arc::new(ServerContext { handler, tls, limits: limits.clone(), bodies });
+        let context = Arc::new(ServerContext {
+            handler,
+            tls,
+            limits: limits.clone(),
+            bodies,
+            registry: Arc::clone(&registry),
+        });
         let mut tasks = vec![tokio::spawn(sweep(Arc::clone(&registry), limits)).abort_handle()];
         let port = ServerPort::new(listeners, Arc::clone(&registry));
         for listener in 0..port.listener_count() {

@@ -16,6 +16,7 @@ pub(crate) struct ActivitySnapshot {
     pub(crate) head_since_ms: Option<u64>,
     pub(crate) write_blocked_since_ms: Option<u64>,
     pub(crate) draining_since_ms: Option<u64>,
+    pub(crate) unread_since_ms: Option<u64>,
     pub(crate) served_any: bool,
     pub(crate) multiplexed: bool,
 }
@@ -36,10 +37,13 @@ pub(crate) fn decide_timeout(snapshot: &ActivitySnapshot, now_ms: u64, limits: &
     if snapshot.write_blocked_since_ms.is_some_and(|since| over(since, limits.write_timeout)) {
         return TimeoutDecision::Abort("the client does not read its response");
     }
+    // An HTTP/2 client that grants no window blocks its responses without blocking the socket.
+    if snapshot.unread_since_ms.is_some_and(|since| over(since, limits.write_timeout)) {
+        return TimeoutDecision::Abort("the client leaves a response unread");
+    }
     if snapshot.in_flight > 0 {
         return TimeoutDecision::Keep;
     }
-    // An HTTP/2 client that grants no window blocks its responses without blocking the socket.
     if snapshot.draining_since_ms.is_some_and(|since| over(since, limits.write_timeout)) {
         return TimeoutDecision::Abort("the client does not close");
     }
@@ -75,6 +79,7 @@ mod tests {
         head_since_ms: None,
         write_blocked_since_ms: None,
         draining_since_ms: None,
+        unread_since_ms: None,
         served_any: false,
         multiplexed: false,
     };
@@ -93,6 +98,7 @@ mod tests {
         let silent = TimeoutDecision::Abort("no request arrived");
         let half = TimeoutDecision::Abort("a request head is incomplete");
         let stuck = TimeoutDecision::Abort("the client does not read its response");
+        let unread = TimeoutDecision::Abort("the client leaves a response unread");
         let held = TimeoutDecision::Abort("the client does not close");
         let served = ActivitySnapshot { served_any: true, ..FRESH };
         let cases = [
@@ -113,6 +119,12 @@ mod tests {
                 ActivitySnapshot { in_flight: 1, write_blocked_since_ms: Some(0), ..served },
                 201,
                 stuck,
+            ),
+            (
+                "no window",
+                ActivitySnapshot { in_flight: 1, unread_since_ms: Some(0), multiplexed: true, ..served },
+                201,
+                unread,
             ),
             (
                 "closing",

@@ -99,6 +99,9 @@ pub struct QueryContext {
     pub now: i64,
     /// The seed of RAND().
     pub random_seed: u64,
+    /// The largest number of work units, for an execution that is to be short. Without it, the limit is that
+    /// of a request and grows with the number of documents.
+    pub work_units_max: Option<u64>,
 }
 
 #[cfg(test)]

@@ -86,6 +86,11 @@ impl SqlError {
         self
     }
 
+    /// Whether an execution ended because it used up its work budget.
+    pub fn is_too_much_work(&self) -> bool {
+        self.code == code::TOO_MUCH_WORK
+    }
+
     /// The error in the form that the service embeds in its message:
     /// `{"errors":[{"severity","location","bound","message"}]}`, or `{"Errors":["message"]}` for errors
     /// without a code.

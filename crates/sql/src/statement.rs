@@ -109,6 +109,16 @@ impl Statement {
         }
     }
 
+    /// Whether WHERE or ORDER BY decide on rows, so that an index is used for them.
+    pub fn has_conditions(&self) -> bool {
+        let uses_index = |pipeline: &Pipeline| pipeline.filter.is_some() || !pipeline.order.is_empty();
+        let inner = match &self.pipeline.input {
+            PipelineInput::Rows(inner) => uses_index(inner),
+            PipelineInput::Outer | PipelineInput::Documents => false,
+        };
+        inner || uses_index(&self.pipeline)
+    }
+
     /// Whether the rows have an order.
     pub fn is_ordered(&self) -> bool {
         !self.pipeline.order.is_empty()
@@ -189,6 +199,9 @@ impl Statement {
     }
 }
 
+/// The work units of a patch condition, which is evaluated while writes to its partition wait.
+const CONDITION_UNITS_MAX: u64 = 100_000;
+
 /// The condition of a patch request, `from c where …`.
 #[derive(Debug)]
 pub struct PatchCondition {
@@ -215,7 +228,9 @@ impl PatchCondition {
 
     /// Whether `document` satisfies the condition. A condition that cannot be evaluated is not satisfied.
     pub fn is_met_by(&self, document: &Value, context: &QueryContext) -> bool {
-        let context = EvaluationContext::new(*context, &self.schema);
+        let limit = Some(CONDITION_UNITS_MAX);
+        let context =
+            EvaluationContext::new(QueryContext { work_units_max: limit, ..*context }, &self.schema);
         let holds = self.filter.is_true(&Frame::with(&Frame::ROOT, document), &context);
         holds && context.check().is_ok()
     }

@@ -30,12 +30,16 @@ const GROUP_UNITS: u64 = 32;
 pub(crate) struct WorkBudget {
     left: Cell<u64>,
     spent: Cell<u64>,
+    /// The work units that each document adds.
+    per_document: u64,
 }
 
 impl WorkBudget {
-    /// A budget of which nothing is used.
-    pub(crate) fn new() -> WorkBudget {
-        WorkBudget { left: Cell::new(WORK_UNITS_MAX), spent: Cell::new(0) }
+    /// A budget of which nothing is used: this many units in all, or else those of a request.
+    pub(crate) fn new(units_max: Option<u64>) -> WorkBudget {
+        let per_document = if units_max.is_some() { 0 } else { WORK_UNITS_PER_DOCUMENT };
+        let left = Cell::new(units_max.unwrap_or(WORK_UNITS_MAX));
+        WorkBudget { left, spent: Cell::new(0), per_document }
     }
 
     /// Uses `units` of work and returns whether the budget allows it. An exhausted budget stays exhausted.
@@ -96,7 +100,7 @@ impl WorkBudget {
     /// Adds the work units of one more document.
     pub(crate) fn allow_document(&self) {
         if !self.is_exhausted() {
-            self.left.set(self.left.get().saturating_add(WORK_UNITS_PER_DOCUMENT));
+            self.left.set(self.left.get().saturating_add(self.per_document));
         }
     }
 
@@ -147,7 +151,7 @@ mod tests {
 
     #[test]
     fn an_exhausted_budget_stays_exhausted() {
-        let effort = WorkBudget::new();
+        let effort = WorkBudget::new(None);
         assert!(effort.spend(WORK_UNITS_MAX - 1));
         effort.allow_document();
         assert!(effort.spend(WORK_UNITS_PER_DOCUMENT));
@@ -163,7 +167,14 @@ mod tests {
         for _ in 0..60 {
             value = Value::array([value.clone(), value]);
         }
-        assert!(!WorkBudget::new().spend_on(&value));
+        assert!(!WorkBudget::new(None).spend_on(&value));
+    }
+
+    #[test]
+    fn a_short_execution_gains_nothing_from_its_documents() {
+        let budget = WorkBudget::new(Some(10));
+        budget.allow_document();
+        assert!(budget.spend(9) && !budget.spend(1));
     }
 
     fn rows(text: &str, document: &str) -> Result<usize, &'static str> {
@@ -199,6 +210,9 @@ mod tests {
             "SELECT VALUE ARRAY(SELECT VALUE ARRAY(SELECT VALUE ARRAY(SELECT VALUE p FROM p IN c.a) FROM q IN c.a) FROM r IN c.a) FROM c".to_owned(),
             format!("SELECT VALUE [{}] FROM c", vec!["c"; 1000].join(",")),
             "SELECT VALUE 1 FROM c WHERE REGEXMATCH(c.t, '(x?){600}y{600}')".to_owned(),
+            // An expression of its own for each row has to be compiled each time.
+            "SELECT VALUE 1 FROM (SELECT VALUE [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25]) l \
+             JOIN p IN l JOIN q IN l WHERE REGEXMATCH('x', CONCAT('^x', ToString(p), ToString(q), '$'))".to_owned(),
             doubling("'ab'", "x || x"),
             doubling("[1]", "[x, x]"),
             doubling("{\"a\": 1}", "{\"a\": x, \"b\": x}"),

@@ -170,7 +170,7 @@ impl Case {
         let Settings { items, parameters, schema, now } = &self.settings;
         let nothing = [json("{}")?];
         let items: &[Value] = if items.is_empty() { &nothing } else { items };
-        let context = QueryContext { now: now.unwrap_or(NOW), random_seed: 1 };
+        let context = QueryContext { now: now.unwrap_or(NOW), random_seed: 1, ..QueryContext::default() };
         let statement = Statement::prepare(query, parameters, schema).map_err(|error| error.to_string())?;
         let streamed = run(&statement, items, context);
         let reference = run_reference(&statement, items, context).map_err(|error| error.to_string());

@@ -6,6 +6,7 @@ use azure_data_cosmos::{
     FeedScope, Query,
     clients::ContainerClient,
     feed::ContinuationToken,
+    models::{CompositeIndex, CompositeIndexOrder, CompositeIndexProperty, IndexingPolicy},
     options::{QueryOptions, QueryPlanMode},
 };
 use futures::TryStreamExt;
@@ -16,7 +17,12 @@ use crate::harness::{Account, Failure, Outcome, equal, fails, item, pages_of, ro
 const COUNT: i64 = 60;
 
 async fn filled(account: &Account) -> Result<ContainerClient, Failure> {
-    let container = account.several_partitions().await?;
+    let composite = CompositeIndex::default()
+        .with_property(CompositeIndexProperty::new("/word", CompositeIndexOrder::Descending))
+        .with_property(CompositeIndexProperty::new("/n", CompositeIndexOrder::Ascending));
+    let policy = IndexingPolicy::default().with_included_path("/*").with_composite_index(composite);
+    let container =
+        account.several_partitions_with(|properties| properties.with_indexing_policy(policy)).await?;
     for n in 0..COUNT {
         let key = format!("k{}", n % 20);
         let mut value = item(n, key.as_str(), (n * 37) % COUNT);

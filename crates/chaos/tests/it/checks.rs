@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use control_client::ControlClient;
 use emulator::{Emulator, EmulatorConfig, RunningEmulator};
 use perihelion_chaos::guarantee::Guarantee;
 use perihelion_chaos::scenario::WriteRegions;
@@ -35,18 +36,23 @@ async fn account() -> RunningEmulator {
     Emulator::start(config).await.expect("the emulator starts")
 }
 
+/// A client of the control port of an account.
+fn control_of(running: &RunningEmulator) -> ControlClient {
+    ControlClient::new(&running.control_endpoint()).expect("a valid URL")
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_account_that_loses_acknowledged_writes_is_detected() {
     let running = account().await;
     let schedule = schedule("{ effect = { delay = '1ms' } }");
-    let control = running.control_endpoint();
-    let account = TargetAccount::attach(&running.connection_string(), &control, &schedule)
+    let control = control_of(&running);
+    let account = TargetAccount::attach(&running.connection_string(), control.clone(), &schedule)
         .await
         .expect("the regions match");
     // Soon after the start a snapshot is saved, and later it is restored: writes in between are lost.
     let (next_step, mut steps) = tokio::sync::mpsc::unbounded_channel();
     let losing_writes = tokio::spawn(async move {
-        let client = control_client::ControlClient::new(&control).expect("a valid URL");
+        let client = control;
         let mut paths = ["/snapshots/early", "/snapshots/early/restore"].into_iter();
         while steps.recv().await.is_some() {
             let Some(path) = paths.next() else { continue };
@@ -108,8 +114,8 @@ async fn a_region_that_is_not_left_or_not_found_is_detected() {
 async fn a_run_on_an_existing_account_leaves_no_database_and_no_fault() {
     let running = account().await;
     let schedule = schedule("{ match = { operations = ['read'] }, effect = { status = 503 }, share = 0.1 }");
-    let (connection, control) = (running.connection_string(), running.control_endpoint());
-    let account = TargetAccount::attach(&connection, &control, &schedule).await.expect("the regions match");
+    let (connection, control) = (running.connection_string(), control_of(&running));
+    let account = TargetAccount::attach(&connection, control, &schedule).await.expect("the regions match");
     let report = run(&account, &schedule, &mut |_| {}).await.expect("a report");
     assert!(report.all_hold(), "{report:#?}");
     account.clean_up().await.expect("cleaned up");
@@ -121,8 +127,7 @@ async fn a_run_on_an_existing_account_leaves_no_database_and_no_fault() {
 async fn an_account_without_the_regions_of_the_scenario_is_an_error() {
     let running = Emulator::start(EmulatorConfig::default()).await.expect("the emulator starts");
     let schedule = schedule("{ effect = { delay = '1ms' } }");
-    let account =
-        TargetAccount::attach(&running.connection_string(), &running.control_endpoint(), &schedule).await;
+    let account = TargetAccount::attach(&running.connection_string(), control_of(&running), &schedule).await;
     let Err(TargetError::Mismatch(reason)) = account else { panic!("one region instead of three") };
     assert!(reason.contains("North Europe"), "{reason}");
 }

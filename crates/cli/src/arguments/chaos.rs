@@ -73,6 +73,10 @@ pub(crate) struct Chaos {
     #[arg(long, env = "PERI_CONTROL", default_value = CONTROL_URL, value_name = "URL", hide_env_values = true)]
     pub(crate) control: String,
 
+    /// Token of that control port, if `peri up` was started with one
+    #[arg(long, env = "PERI_CONTROL_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    pub(crate) control_token: Option<String>,
+
     #[command(flatten)]
     pub(crate) account: super::AccountOptions,
 }

@@ -10,6 +10,17 @@ pub(crate) struct ControlOptions {
     #[arg(long = "control", env = "PERI_CONTROL", default_value = CONTROL_URL, value_name = "URL", hide_env_values = true, global = true, display_order = 90)]
     pub(crate) url: String,
 
+    /// Token of the control port, if `peri up` was started with one
+    #[arg(
+        long,
+        env = "PERI_CONTROL_TOKEN",
+        value_name = "TOKEN",
+        hide_env_values = true,
+        global = true,
+        display_order = 90
+    )]
+    pub(crate) control_token: Option<String>,
+
     /// Print the response as JSON on stdout
     #[arg(long, global = true, display_order = 91)]
     pub(crate) json: bool,

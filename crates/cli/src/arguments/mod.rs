@@ -32,7 +32,7 @@ pub(crate) use request_filter::RequestFilter;
 pub(crate) use requests::Requests;
 pub(crate) use snapshot::{Snapshot, SnapshotAction};
 pub(crate) use status::Status;
-pub(crate) use up::Up;
+pub(crate) use up::{Entra, Up};
 
 /// Examples and exit codes.
 const AFTER_HELP: &str = "\

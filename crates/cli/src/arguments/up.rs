@@ -2,19 +2,19 @@
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use emulator::config::PARTITION_BYTES_MAX;
 use emulator::regions::Lag;
-use emulator::{
-    Bind, ConsistencyLevel, Fsync, REQUEST_LOG_CAPACITY_DEFAULT, RequestUnitMode, WELL_KNOWN_KEY,
-};
+use emulator::{Bind, ConsistencyLevel, Fsync, REQUEST_LOG_CAPACITY_DEFAULT, RequestUnitMode};
 
 const EXAMPLES: &str = "\
 Examples:
   peri up                               run the account on port 8081, with the well-known emulator key
   peri up --port 0 --control-port 0     use any free ports, for example beside another account
   peri up --json                        print one line of JSON on stdout when it is ready, for scripts
-  peri up --bind 0.0.0.0                accept connections from other machines and from containers
+  peri up --bind 0.0.0.0 --key KEY --control-token TOKEN
+                                        accept connections from other machines and from containers
   peri up --regions 'West US'           use one region instead of three
   peri up --data-dir ./account          store the account on disk; it survives kill -9
   peri up --data-dir ./account --fsync always   it also survives loss of power; writes wait for the disk
@@ -56,16 +56,27 @@ pub(crate) struct Up {
     #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
     pub(crate) bind: Bind,
 
+    /// Host name that requests may be addressed to, beside localhost and the address of --bind; `.example.test` allows
+    /// all names that end so
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_host: Vec<String>,
+
     /// Account key, in base64 [default: the well-known emulator key]
-    #[arg(
-        long,
-        env = "PERI_KEY",
-        default_value = WELL_KNOWN_KEY,
-        hide_default_value = true,
-        hide_env_values = true,
-        allow_hyphen_values = true,
-    )]
-    pub(crate) key: String,
+    #[arg(long, env = "PERI_KEY", hide_env_values = true, allow_hyphen_values = true)]
+    pub(crate) key: Option<String>,
+
+    /// Second account key with the same rights, in base64
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    pub(crate) secondary_key: Option<String>,
+
+    /// Account key that allows reading only, in base64; may be given twice, as an account of the service has two
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    pub(crate) read_only_key: Vec<String>,
+
+    /// Which tokens of Microsoft Entra ID are accepted, for items only: `off`, `accept` (any that has not expired) or
+    /// `jwks=FILE` (signed with a key of this file) [default: accept on loopback addresses, off otherwise]
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) entra: Option<Entra>,
 
     /// Physical partitions of each new container [default: one per 10,000 RU/s]
     #[arg(long, value_name = "N")]
@@ -83,6 +94,10 @@ pub(crate) struct Up {
     #[arg(long, default_value_t = 1234, value_name = "PORT")]
     pub(crate) control_port: u16,
 
+    /// Token that requests to the control port need, all but health and metrics
+    #[arg(long, env = "PERI_CONTROL_TOKEN", value_name = "TOKEN", hide_env_values = true, value_parser = control_token)]
+    pub(crate) control_token: Option<String>,
+
     /// Directory to store the account in, and to load it from [default: in memory]
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
@@ -98,6 +113,38 @@ pub(crate) struct Up {
     /// Print one line of JSON on stdout when the account is ready, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Which tokens of Microsoft Entra ID are accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Entra {
+    Off,
+    Accept,
+    /// Those that a key of this file signed.
+    Jwks(PathBuf),
+}
+
+impl FromStr for Entra {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Entra, String> {
+        match text {
+            "off" => Ok(Entra::Off),
+            "accept" => Ok(Entra::Accept),
+            _ => match text.strip_prefix("jwks=") {
+                Some(file) if !file.is_empty() => Ok(Entra::Jwks(file.into())),
+                _ => Err("expected off, accept or jwks=FILE".to_owned()),
+            },
+        }
+    }
+}
+
+/// A token is sent in a header, so it consists of visible ASCII characters.
+fn control_token(text: &str) -> Result<String, String> {
+    match !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        true => Ok(text.to_owned()),
+        false => Err("expected visible ASCII characters without spaces".to_owned()),
+    }
 }
 
 /// What happens with request units. Every response contains its charge in any case.

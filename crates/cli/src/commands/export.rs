@@ -1,7 +1,7 @@
 //! `peri export`: writes the pages of a query to a file, which gets its name when it is complete.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IsTerminal as _, Write};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::account;
 use crate::arguments::Export;
 use crate::exit::CommandError;
 use crate::fixtures::{Format, Writer, without_system_properties};
-use crate::output::{self, Progress};
+use crate::output::{self, Progress, TerminalWriter};
 
 /// The page size of the query.
 const PAGE_ITEMS: NonZeroU32 = NonZeroU32::new(1000).expect("not zero");
@@ -36,7 +36,12 @@ pub(crate) fn run(export: &Export) -> Result<(), CommandError> {
     }
     if to_stdout {
         let out = BufWriter::new(std::io::stdout());
-        return match runtime.block_on(write_all(export, format, out, &container)) {
+        // A file or another program gets the items as they are; a terminal would obey what is in them.
+        let written = match std::io::stdout().is_terminal() {
+            true => runtime.block_on(write_all(export, format, TerminalWriter::new(out), &container)),
+            false => runtime.block_on(write_all(export, format, out, &container)),
+        };
+        return match written {
             // A closed pipe is no error: the reader of stdout has ended.
             Err(ExportError::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
             Err(error) => Err(error.into_command_error("stdout")),

@@ -30,7 +30,10 @@ pub(crate) fn run(requests: &Requests) -> Result<(), CommandError> {
     // Ends with a signal, or with an error when the account stops.
     loop {
         for request in list(&response["requests"]).iter().rev() {
-            output::data(&if requests.control.json { request.to_string() } else { line(request) });
+            match requests.control.json {
+                true => output::json(request),
+                false => output::data(&line(request)),
+            }
         }
         let newest = response["newest"].as_u64().unwrap_or_default();
         std::thread::sleep(FOLLOW_INTERVAL);

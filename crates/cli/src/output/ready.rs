@@ -33,6 +33,9 @@ struct Region {
 #[derive(Debug, Serialize)]
 struct Control {
     endpoint: String,
+    /// The token that requests need, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
 }
 
 impl From<RegionEndpoint> for Region {
@@ -51,7 +54,10 @@ impl ReadyLine {
                 connection_string: running.connection_string(),
                 regions: running.regions().into_iter().map(Region::from).collect(),
             },
-            control: Control { endpoint: running.control_endpoint() },
+            control: Control {
+                endpoint: running.control_endpoint(),
+                token: running.control_token().map(str::to_owned),
+            },
         }
     }
 }

@@ -31,6 +31,7 @@ impl TestFolder {
         command
             .env_remove("PERI_KEY")
             .env_remove("PERI_CONTROL")
+            .env_remove("PERI_CONTROL_TOKEN")
             .env_remove("PERI_CONNECTION_STRING")
             .env_remove("RUST_LOG")
             .stdin(Stdio::null());

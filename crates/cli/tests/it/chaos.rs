@@ -199,3 +199,17 @@ fn eventually(holds: impl Fn() -> bool) {
     }
     panic!("it did not happen in time");
 }
+
+#[test]
+fn what_the_client_logs_about_faults_is_shown_on_request_and_without_colors() {
+    let folder = TestFolder::new();
+    let down = VIOLATION.replace("region = 'all'", "region = 'West US'").replace("'rule'", "'down'");
+    let down = down.lines().filter(|line| !line.starts_with("rule")).collect::<Vec<_>>().join("\n");
+    std::fs::write(folder.path().join("down.toml"), down).expect("written");
+    for (verbose, is_shown) in [(&["chaos", "down.toml"][..], false), (&["chaos", "down.toml", "-v"], true)] {
+        let output = folder.run(verbose);
+        let logs = text(&output.stderr);
+        assert_eq!(logs.contains("region marked unavailable"), is_shown, "{logs}");
+        assert!(!logs.contains('\x1b'), "{logs}");
+    }
+}

@@ -197,7 +197,7 @@ fn post(endpoint: &Value, path: &str) -> io::Result<()> {
     let mut stream = try_connect(endpoint)?;
     write!(
         stream,
-        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nx-perihelion-control: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
     )?;
     let mut response = String::new();
     stream.read_to_string(&mut response)?;

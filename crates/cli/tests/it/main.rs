@@ -8,6 +8,7 @@ mod clock;
 mod control;
 mod data_dir;
 mod fixtures;
+mod foreign_text;
 mod help;
 mod kill;
 mod kill_multi_write;

@@ -122,14 +122,38 @@ fn a_port_in_use_is_an_error_that_names_the_process() {
 #[test]
 fn invalid_options_fail_with_a_reason_and_an_exit_code() {
     let folder = TestFolder::new();
-    let cases: [(&[&str], i32, &str); 8] = [
+    let cases: [(&[&str], i32, &str); 16] = [
         (&["up", "--key", "not base64!"], 2, "base64"),
         (&["up", "--key", ""], 2, "key"),
         (&["up", "--port", "65536"], 2, "65536"),
         (&["up", "--partitions", "0"], 2, "partitions"),
         (&["up", "--ru", "sometimes"], 2, "enforce"),
         (&["up", "--bind", "example.com"], 2, "example.com"),
-        (&["up", "--port", "0", "--control-port", "0", "--bind", "203.0.113.1"], 4, "203.0.113.1"),
+        (
+            &[
+                "up",
+                "--port",
+                "0",
+                "--control-port",
+                "0",
+                "--bind",
+                "203.0.113.1",
+                "--key",
+                "a2V5",
+                "--control-token",
+                "t",
+            ],
+            4,
+            "203.0.113.1",
+        ),
+        (&["up", "--bind", "203.0.113.1"], 2, "--key"),
+        (&["up", "--bind", "0.0.0.0", "--control-token", "t"], 2, "everyone knows the key"),
+        (&["up", "--bind", "0.0.0.0", "--key", "a2V5"], 2, "--control-token"),
+        (&["up", "--control-token", "two words"], 2, "visible ASCII"),
+        (&["up", "--entra", "on"], 2, "jwks=FILE"),
+        (&["up", "--entra", "jwks=/does/not/exist"], 2, "jwks_uri"),
+        (&["up", "--secondary-key", "no base64"], 2, "key"),
+        (&["up", "--read-only-key", "no base64"], 2, "key"),
         (&["down"], 2, "down"),
     ];
     for (arguments, code, reason) in cases {

@@ -2,8 +2,9 @@
 //!
 //! Latencies are counted in buckets a quarter of a power of two wide, over the last one or two windows of
 //! time. A percentile stays known until there are enough latencies for a new one: during an outage there are none,
-//! and forgetting would make every later operation wait longer before it is hedged. Counting is a few atomic additions. It is no `hdrhistogram` because that needs a lock to record, and
-//! every read records here.
+//! and forgetting would make every later operation wait longer before it is hedged. Recording is an atomic addition,
+//! and the percentile is computed at most ten times a second, as every hedged read asks for it. It is no
+//! `hdrhistogram` because that needs a lock to record, and every read records here.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,6 +14,9 @@ use crate::operation::OperationKind;
 
 /// How long latencies count as recent: one to two of these.
 const WINDOW: Duration = Duration::from_secs(15);
+/// How long a percentile is valid once it is computed, at most.
+const TICK: Duration = Duration::from_millis(100);
+const TICKS_PER_WINDOW: u32 = (WINDOW.as_millis() / TICK.as_millis()) as u32;
 /// Fewer samples than these say nothing about the 99th percentile.
 const SAMPLES_MIN: u32 = 50;
 /// Quarters of powers of two of a microsecond, up to half a minute.
@@ -31,6 +35,8 @@ struct Windows {
     number: AtomicU32,
     /// The bucket of the last 99th percentile that was known, and one; 0 for none.
     last_p99: AtomicU32,
+    /// The tick in which that was computed from enough latencies.
+    computed_in: AtomicU32,
     current: [AtomicU32; BUCKETS],
     previous: [AtomicU32; BUCKETS],
 }
@@ -39,42 +45,34 @@ impl Latencies {
     /// Records the latency of one operation.
     pub(crate) fn record(&self, kind: OperationKind, took: Duration, now: Instant) {
         let windows = self.kinds[kind as usize].get_or_init(Box::default);
-        windows.turn(self.window(now));
+        windows.turn(self.tick(now) / TICKS_PER_WINDOW);
         windows.current[bucket(took)].fetch_add(1, Ordering::Relaxed);
     }
 
     /// The recent 99th percentile, or the last one that was known; none before enough is known.
     pub(crate) fn p99(&self, kind: OperationKind, now: Instant) -> Option<Duration> {
         let windows = self.kinds[kind as usize].get()?;
-        windows.turn(self.window(now));
-        let count = |index: usize| {
-            windows.current[index].load(Ordering::Relaxed) + windows.previous[index].load(Ordering::Relaxed)
-        };
-        let total: u32 = (0..BUCKETS).map(count).sum();
-        if total < SAMPLES_MIN {
-            let last = windows.last_p99.load(Ordering::Relaxed).checked_sub(1)?;
-            return Some(upper_bound(last as usize));
+        let tick = self.tick(now);
+        let last = windows.last_p99.load(Ordering::Relaxed).checked_sub(1).map(|bucket| bucket as usize);
+        if last.is_some() && windows.computed_in.load(Ordering::Relaxed) == tick {
+            return last.map(upper_bound);
         }
-        let mut above = total / 100;
-        for index in (0..BUCKETS).rev() {
-            let count = count(index);
-            if count > above {
-                // Not stored again while it stays the same: other processors read this memory as well.
-                let marked = index as u32 + 1;
-                if windows.last_p99.load(Ordering::Relaxed) != marked {
-                    windows.last_p99.store(marked, Ordering::Relaxed);
-                }
-                return Some(upper_bound(index));
-            }
-            above -= count;
-        }
-        None
+        windows.turn(tick / TICKS_PER_WINDOW);
+        let Some(bucket) = windows.p99_bucket() else { return last.map(upper_bound) };
+        windows.last_p99.store(bucket as u32 + 1, Ordering::Relaxed);
+        windows.computed_in.store(tick, Ordering::Relaxed);
+        Some(upper_bound(bucket))
     }
 
-    fn window(&self, now: Instant) -> u32 {
+    /// The number of ticks since the start.
+    fn tick(&self, now: Instant) -> u32 {
         let start = *self.start.get_or_init(|| now);
-        let windows = now.saturating_duration_since(start).as_millis() / WINDOW.as_millis();
-        u32::try_from(windows).unwrap_or(u32::MAX)
+        let since = now.saturating_duration_since(start);
+        // Not `as_millis`, whose 128 bits are divided in software.
+        let per_second = 1000 / TICK.as_millis() as u64;
+        let ticks = since.as_secs().saturating_mul(per_second)
+            + u64::from(since.subsec_millis()) / TICK.as_millis() as u64;
+        u32::try_from(ticks).unwrap_or(u32::MAX)
     }
 }
 
@@ -83,6 +81,7 @@ impl Default for Windows {
         Windows {
             number: AtomicU32::new(0),
             last_p99: AtomicU32::new(0),
+            computed_in: AtomicU32::new(0),
             current: [const { AtomicU32::new(0) }; BUCKETS],
             previous: [const { AtomicU32::new(0) }; BUCKETS],
         }
@@ -90,6 +89,24 @@ impl Default for Windows {
 }
 
 impl Windows {
+    /// The bucket of the 99th percentile, if there are enough latencies.
+    fn p99_bucket(&self) -> Option<usize> {
+        let count = |index: usize| {
+            self.current[index].load(Ordering::Relaxed) + self.previous[index].load(Ordering::Relaxed)
+        };
+        let total: u32 = (0..BUCKETS).map(count).sum();
+        if total < SAMPLES_MIN {
+            return None;
+        }
+        let mut above = total / 100;
+        (0..BUCKETS).rev().find(|&index| {
+            let count = count(index);
+            let found = count > above;
+            above = above.saturating_sub(count);
+            found
+        })
+    }
+
     /// Moves on to a window, if it is a later one: one thread does it.
     fn turn(&self, window: u32) {
         let current = self.number.load(Ordering::Relaxed);

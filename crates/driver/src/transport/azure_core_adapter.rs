@@ -52,15 +52,18 @@ fn azure_request(request: &TransportRequest<'_>) -> Request {
 
 /// Values that are known beforehand are not copied.
 fn azure_headers(headers: &HeaderList) -> Headers {
-    let custom = headers.custom().map(|header| {
+    let mut map = headers
+        .values()
+        .map(|(name, value)| {
+            let value = match value {
+                Value::Fixed(text) => HeaderValue::from_static(text),
+                Value::Text(text) => HeaderValue::from(text.to_owned()),
+            };
+            (HeaderName::from_static(name), value)
+        })
+        .collect::<HashMap<_, _>>();
+    map.extend(headers.custom().map(|header| {
         (HeaderName::from(header.name().to_owned()), HeaderValue::from(header.value().to_owned()))
-    });
-    let headers = headers.values().map(|(name, value)| {
-        let value = match value {
-            Value::Fixed(text) => HeaderValue::from_static(text),
-            Value::Text(text) => HeaderValue::from(text.to_owned()),
-        };
-        (HeaderName::from_static(name), value)
-    });
-    Headers::from(headers.chain(custom).collect::<HashMap<_, _>>())
+    }));
+    Headers::from(map)
 }

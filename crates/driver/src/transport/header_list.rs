@@ -50,21 +50,26 @@ impl HeaderList {
 
     /// Sets a header to a constant.
     pub fn set_fixed(&mut self, name: &'static str, value: &'static str) {
-        self.put(name, Stored::Fixed(value));
+        match self.find(name) {
+            Some(old) => *old = Stored::Fixed(value),
+            None => self.headers.push((name, Stored::Fixed(value))),
+        }
     }
 
     /// Sets a header to a copy of `value`.
     pub fn set(&mut self, name: &'static str, value: &str) {
-        // Dates, signatures and ids are set anew for every request of an attempt and keep their length, so
-        // their old text is overwritten.
-        if let Some((_, Stored::Text(range))) = self.headers.iter().find(|(known, _)| *known == name)
-            && range.len() == value.len()
-        {
-            return self.text.replace_range(range.clone(), value);
+        let appended = self.text.len()..self.text.len() + value.len();
+        match self.find(name) {
+            // Dates, signatures and ids are set anew for every request of an attempt and keep their length, so
+            // their old text is overwritten.
+            Some(Stored::Text(range)) if range.len() == value.len() => {
+                let range = range.clone();
+                return self.text.replace_range(range, value);
+            }
+            Some(old) => *old = Stored::Text(appended),
+            None => self.headers.push((name, Stored::Text(appended))),
         }
-        let start = self.text.len();
         self.text.push_str(value);
-        self.put(name, Stored::Text(start..self.text.len()));
     }
 
     /// Adds the headers of the caller, in place of those of their names. Their options allow no name that is set
@@ -74,11 +79,8 @@ impl HeaderList {
         self.custom = Some(Arc::clone(custom));
     }
 
-    fn put(&mut self, name: &'static str, value: Stored) {
-        match self.headers.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, old)) => *old = value,
-            None => self.headers.push((name, value)),
-        }
+    fn find(&mut self, name: &'static str) -> Option<&mut Stored> {
+        self.headers.iter_mut().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
     /// The value of a header.

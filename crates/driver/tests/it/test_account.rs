@@ -64,7 +64,19 @@ impl TestAccount {
         let test_account = TestAccount { running, container: ContainerName::new("d", "c") };
         let driver = test_account.driver();
         test_account.create(&driver, Target::databases(), json!({"id": "d"})).await;
-        let container = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
+        // ORDER BY over several properties needs an index that has exactly them.
+        let composite = |first: &str, second: &str, order: &str| json!([{"path": first}, {"path": second, "order": order}]);
+        let container = json!({
+            "id": "c",
+            "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2},
+            "indexingPolicy": {"compositeIndexes": [
+                composite("/k", "/id", "ascending"),
+                composite("/n", "/id", "ascending"),
+                composite("/n", "/id", "descending"),
+                composite("/g", "/id", "ascending"),
+                composite("/g", "/id", "descending"),
+            ]},
+        });
         test_account.create(&driver, Target::containers("d"), container).await;
         test_account
     }

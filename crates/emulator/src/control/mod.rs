@@ -1,10 +1,11 @@
 //! The control port: HTTP routes that show and change a running account.
 //!
-//! It is a handler of its own on a port of its own, without signatures. JSON in, JSON out; an error is
+//! It is a handler of its own on a port of its own, without signatures; `access` decides who may use it. JSON in, JSON out; an error is
 //! `{"code","message"}`. One file per group of routes, each with a table, `ROUTES`; [`ROUTE_GROUPS`] lists the
 //! tables, and `GET /` shows them. `request` parses a request, `response` makes JSON and errors, `routes` finds
 //! the route.
 
+mod access;
 mod clock;
 mod exposition;
 mod faults;
@@ -27,11 +28,13 @@ mod topology;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::request::Parts;
 use http::{Method, Request, Response};
 
 use crate::faults::Faults;
 use crate::request_log::RequestLog;
 use ::clock::Clock;
+pub(crate) use access::ControlAccess;
 use engine::account::Account;
 use engine::account::operations::Operations;
 use engine::blocking::run_blocking;
@@ -67,6 +70,8 @@ pub(crate) struct Control {
     pub(crate) request_log: Arc<RequestLog>,
     /// The clock of the account.
     pub(crate) clock: Clock,
+    /// Who may use the control port.
+    pub(crate) access: ControlAccess,
     /// The host name that clients on this machine use.
     pub(crate) host: String,
     /// The faults that are injected into the account.
@@ -76,6 +81,10 @@ pub(crate) struct Control {
 }
 
 impl Handler for Control {
+    fn refuse_unread(self: &Arc<Self>, head: &Parts) -> Option<Response<Bytes>> {
+        self.access.check(head).err().map(ControlError::into_response)
+    }
+
     fn handle(self: &Arc<Self>, request: Request<Bytes>) -> HandlerResponse {
         let control = Arc::clone(self);
         HandlerResponse::Pending(Box::pin(async move { control.respond(request).await }))
@@ -85,7 +94,7 @@ impl Handler for Control {
 impl Control {
     async fn respond(&self, request: Request<Bytes>) -> Response<Bytes> {
         let (parts, body) = request.into_parts();
-        let found = routes::find(&parts.method, parts.uri.path());
+        let found = self.access.check(&parts).and_then(|()| routes::find(&parts.method, parts.uri.path()));
         let result = found.and_then(|(route, segments)| {
             let request = ControlRequest::new(segments, parts.uri.query(), body)?;
             run_blocking(|| (route.handle)(self, &request))

@@ -3,6 +3,7 @@
 //! Input: a request before anything is checked (a region that is down does not check signatures). Output: a
 //! response that names the rules that applied, with the [`ConnectionFault`] for `server` in its extensions.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,7 +24,7 @@ use server::ConnectionFault;
 impl Gateway {
     /// Responds while there are rules, whether or not one applies.
     pub(super) async fn respond_with_faults(
-        &self,
+        self: &Arc<Self>,
         parts: Parts,
         body: Bytes,
         uptime: Duration,
@@ -36,7 +37,7 @@ impl Gateway {
             (decision, description.label.unwrap_or(UNKNOWN_OPERATION))
         };
         if decision.rules.is_empty() {
-            return self.respond_when_durable(&parts, body, uptime, in_flight).await;
+            return self.respond_when_durable(parts, body, uptime, in_flight).await;
         }
         // A client that disconnects drops this future, and with it the delay and what would follow.
         in_flight.set_injected_faults(label, &decision.rules);
@@ -50,7 +51,7 @@ impl Gateway {
                 let activity = activity_id(RequestHeaders::scan(&parts.headers).activity_id);
                 self.build_response(Reply::no_content().charge(0.0), activity, label, uptime)
             }
-            Some(_) | None => self.respond_when_durable(&parts, body, self.clock.uptime(), in_flight).await,
+            Some(_) | None => self.respond_when_durable(parts, body, self.clock.uptime(), in_flight).await,
         };
         response.summary.rules = decision.rules;
         in_flight.set_summary(&response.summary);

@@ -4,6 +4,7 @@
 //! been read. Output: a response, also for an error. The `server` crate owns the sockets; `handlers` decides
 //! what an operation does.
 
+mod evaluation;
 mod in_flight;
 mod injected_faults;
 mod request_description;
@@ -19,16 +20,20 @@ use protocol::headers as name;
 use protocol::resource_path::ResourcePath;
 use protocol::status::{Status, SubStatus};
 
-use clock::Clock;
+use clock::{Clock, ClockReading};
 use engine::account::Account;
 use engine::disk::SyncSequence;
 use engine::regions::{RegionId, Topology};
 use server::{Handler, HandlerResponse};
 
+use crate::access::{AccessControl, ForeignRequest};
+use crate::evaluation_pool::EvaluationPool;
 use crate::faults::AccountFaults;
 use crate::handlers;
 use crate::hosted::HostedAccount;
-use crate::request::{self, Call, Operation, RequestHeaders, WriteTarget, activity_id};
+use crate::request::{
+    self, Call, EvaluationClass, Operation, Principal, RequestHeaders, RequestLine, WriteTarget, activity_id,
+};
 use crate::request_log::{ActivityText, RequestArrival, RequestLog, ResponseSummary};
 use crate::response::{CommonHeaders, Reply, ServiceError};
 use in_flight::{InFlightRequest, PanicRecorder};
@@ -57,13 +62,18 @@ impl GatewayResponse {
     }
 }
 
+/// A request evaluates more than it may where it was handled, and nothing has been changed.
+struct Interrupted;
+
 /// Handles every request to one region of an account.
 #[derive(Debug)]
 pub struct Gateway {
     account: Arc<Account>,
     account_faults: Arc<AccountFaults>,
     request_log: Arc<RequestLog>,
+    evaluation_pool: Arc<EvaluationPool>,
     region: RegionId,
+    access: Arc<AccessControl>,
     clock: Clock,
     common_headers: CommonHeaders,
 }
@@ -72,8 +82,17 @@ impl Gateway {
     /// Makes the gateway of one region of an account.
     pub fn new(hosted: &HostedAccount, region: RegionId, clock: Clock) -> Gateway {
         let common_headers = CommonHeaders::new(clock.now().to_system_time());
-        let HostedAccount { account, account_faults, request_log } = hosted.clone();
-        Gateway { account, account_faults, request_log, region, clock, common_headers }
+        let HostedAccount { account, account_faults, request_log, evaluation_pool, access } = hosted.clone();
+        Gateway {
+            account,
+            account_faults,
+            request_log,
+            evaluation_pool,
+            region,
+            access,
+            clock,
+            common_headers,
+        }
     }
 
     /// Responds without waiting for anything, so this is a plain function: a chain of futures would store
@@ -84,18 +103,30 @@ impl Gateway {
         parts: &Parts,
         headers: &RequestHeaders<'_>,
         body: Bytes,
-        uptime: Duration,
+        (uptime, class): (Duration, EvaluationClass),
         operation: &mut &'static str,
-    ) -> GatewayResponse {
+    ) -> Result<GatewayResponse, Interrupted> {
         let activity = activity_id(headers.activity_id);
-        let reply = match self.handle_operation(parts, headers, body, uptime, operation) {
+        let reply = match self.handle_operation(parts, headers, body, (uptime, class), operation) {
             Ok(reply) => reply,
+            Err(error) if error.is_interruption => return Err(Interrupted),
             Err(error) => {
                 let activity_text = String::from_utf8_lossy(activity.as_bytes());
                 error.into_reply(&activity_text, parts.uri.path())
             }
         };
-        self.build_response(reply, activity, operation, uptime)
+        Ok(self.build_response(reply, activity, operation, uptime))
+    }
+
+    /// Records a request that is refused before it is handled, and makes the error response.
+    fn refuse(&self, parts: &Parts, error: ServiceError, uptime: Duration) -> Response<Bytes> {
+        let headers = RequestHeaders::scan(&parts.headers);
+        let activity = activity_id(headers.activity_id);
+        let reply = error.into_reply(&String::from_utf8_lossy(activity.as_bytes()), parts.uri.path());
+        let response = self.build_response(reply, activity, UNKNOWN_OPERATION, uptime);
+        let arrival = RequestArrival::from_parts(parts, headers.user_agent, uptime);
+        self.request_log.record(self.region, arrival, response.summary, response.ready_at);
+        response.response
     }
 
     /// Makes the response of `reply`, to a request that arrived at `began`.
@@ -124,14 +155,21 @@ impl Gateway {
     /// Responds once the response may be sent: when the write is durable and, for a strong write, when a
     /// quorum of regions has it. `uptime` is now.
     async fn respond_when_durable(
-        &self,
-        parts: &Parts,
+        self: &Arc<Self>,
+        parts: Parts,
         body: Bytes,
         uptime: Duration,
         in_flight: &mut InFlightRequest,
     ) -> GatewayResponse {
-        let headers = RequestHeaders::scan(&parts.headers);
-        let response = self.respond(parts, &headers, body, uptime, in_flight.operation());
+        let response = {
+            let headers = RequestHeaders::scan(&parts.headers);
+            let class = EvaluationClass::Quick;
+            self.respond(&parts, &headers, body.clone(), (uptime, class), in_flight.operation())
+        };
+        let response = match response {
+            Ok(response) => response,
+            Err(Interrupted) => self.respond_in_pool(parts, body, uptime, in_flight).await,
+        };
         if !response.must_wait() {
             return response;
         }
@@ -176,15 +214,19 @@ impl Gateway {
         parts: &Parts,
         headers: &RequestHeaders<'_>,
         body: Bytes,
-        uptime: Duration,
+        (uptime, evaluation): (Duration, EvaluationClass),
         label: &mut &'static str,
     ) -> Result<Reply, ServiceError> {
         let account = &self.account;
         let times = self.clock.read();
+        // The signature of this request covers what it resolves and not its path. Everybody gets the same refusal, so
+        // it is not checked.
+        if handlers::addresses::is_address_request(parts.uri.path()) {
+            return Err(handlers::addresses::refuse_direct_mode());
+        }
         let path = ResourcePath::parse(parts.uri.path()).map_err(|_| ServiceError::not_found())?;
-        let principal = request::authorize(&account.key, &parts.method, &path, headers, times)?;
+        let (principal, operation) = self.authorize(parts, &path, headers, times)?;
         headers.check_version()?;
-        let operation = request::route(&parts.method, &path, headers)?;
         *label = operation.label();
         let topology = account.regions.current();
         // One SDK sends its consistency level with the account read as well, where it means nothing.
@@ -197,7 +239,8 @@ impl Gateway {
         let read_context = topology.read_context(self.region, level, uptime);
         drop(topology);
         let now = times.account;
-        let call = Call { account, read_context, level, principal, parts, headers, body, now, uptime };
+        let call =
+            Call { account, read_context, level, principal, parts, headers, body, now, uptime, evaluation };
         let writes = operation.write_target().is_some();
         let mut reply = handlers::handle(call, operation)?;
         if let Some(disk) = &account.disk {
@@ -209,6 +252,30 @@ impl Gateway {
             };
         }
         Ok(reply)
+    }
+
+    /// Rejects a request whose sender is unknown or may not use its operation, as far as its head shows.
+    fn check_sender(&self, head: &Parts) -> Result<(), ServiceError> {
+        self.access.host_names.check(head).map_err(refuse_foreign)?;
+        let path = ResourcePath::parse(head.uri.path()).map_err(|_| ServiceError::not_found())?;
+        let headers = RequestHeaders::scan(&head.headers);
+        self.authorize(head, &path, &headers, self.clock.read()).map(|_| ())
+    }
+
+    /// The sender and the operation of a request, if the sender may use it at all.
+    fn authorize<'a>(
+        &self,
+        parts: &Parts,
+        path: &ResourcePath<'a>,
+        headers: &RequestHeaders<'_>,
+        times: ClockReading,
+    ) -> Result<(Principal, Operation<'a>), ServiceError> {
+        let (account, method) = (&self.account, &parts.method);
+        let principal = request::authorize(account, &self.access, method, path, headers, times)?;
+        let operation = request::route(method, path, headers)?;
+        let line = RequestLine { account: &account.name, method, path: parts.uri.path() };
+        principal.check_operation(&operation, line)?;
+        Ok((principal, operation))
     }
 
     /// Rejects what this region may not do: 403/3 sends a client to the write region.
@@ -238,10 +305,25 @@ impl Gateway {
     }
 }
 
+/// 403: a web page of somebody else may have sent the request.
+fn refuse_foreign(error: ForeignRequest) -> ServiceError {
+    ServiceError::new(Status::FORBIDDEN, format!("The request is refused: {error}."))
+}
+
 impl Handler for Gateway {
+    fn refuse_unread(self: &Arc<Self>, head: &Parts) -> Option<Response<Bytes>> {
+        let uptime = self.clock.uptime();
+        let error = self.check_sender(head).err()?;
+        Some(self.refuse(head, error, uptime))
+    }
+
     fn handle(self: &Arc<Self>, request: Request<Bytes>) -> HandlerResponse {
         let uptime = self.clock.uptime();
         let (parts, body) = request.into_parts();
+        // Before anything else: what somebody else's page sends must not even use up a fault rule.
+        if let Err(foreign) = self.access.host_names.check(&parts) {
+            return HandlerResponse::Ready(self.refuse(&parts, refuse_foreign(foreign), uptime));
+        }
         if self.account_faults.has_request_rules() {
             let mut in_flight = InFlightRequest::new(
                 self,
@@ -255,9 +337,20 @@ impl Handler for Gateway {
         }
         let headers = RequestHeaders::scan(&parts.headers);
         let mut panic_recorder = PanicRecorder::new(self, &parts, uptime);
-        let response = self.respond(&parts, &headers, body, uptime, &mut panic_recorder.operation);
+        let quick = (uptime, EvaluationClass::Quick);
+        let response = self.respond(&parts, &headers, body.clone(), quick, &mut panic_recorder.operation);
         drop(panic_recorder);
         let arrival = RequestArrival::from_parts(&parts, headers.user_agent, uptime);
+        let Ok(response) = response else {
+            let mut in_flight = InFlightRequest::new(self, arrival);
+            let gateway = Arc::clone(self);
+            return HandlerResponse::Pending(Box::pin(async move {
+                let response = gateway.respond_in_pool(parts, body, uptime, &mut in_flight).await;
+                in_flight.set_summary(&response.summary);
+                let response = gateway.wait_until_durable(response, uptime).await;
+                in_flight.complete(response)
+            }));
+        };
         if response.must_wait() {
             let mut in_flight = InFlightRequest::new(self, arrival);
             in_flight.set_summary(&response.summary);

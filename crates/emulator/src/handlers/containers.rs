@@ -147,7 +147,7 @@ fn with_statistics(container: &ContainerEntry) -> Bytes {
 
 /// `PUT …/colls/{container}`: replaces the policies of a container; id and partition key stay.
 fn replace(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, ServiceError> {
-    call.principal.check_owner()?;
+    call.principal.check_whole_account()?;
     let wanted = parse_definition(call)?;
     let container =
         call.account.catalog.replace_container(&ids.database, &ids.container, call.now, |current| {
@@ -160,7 +160,7 @@ fn replace(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, ServiceErro
 
 /// `DELETE …/colls/{container}`: deletes a container and its items.
 fn delete(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, ServiceError> {
-    call.principal.check_owner()?;
+    call.principal.check_whole_account()?;
     call.account.catalog.delete_container(&ids.database, &ids.container, |container| {
         condition::check_if_match(call.headers, &container.system)
     })?;

@@ -9,7 +9,7 @@ use http::HeaderValue;
 use protocol::headers as name;
 use protocol::query::QuerySpec;
 use smol_str::SmolStr;
-use sql::{InputDemand, InputOrder, QueryContext, QueryExecution, QuerySchema, Statement, Value};
+use sql::{InputDemand, InputOrder, QueryContext, QueryExecution, QuerySchema, SqlError, Statement, Value};
 
 use super::feed::{Feed, PAGE_ITEMS_DEFAULT, invalid_continuation};
 use crate::request::{Call, RequestHeaders};
@@ -25,11 +25,16 @@ pub(crate) fn run_query<'a>(
     resources: impl Iterator<Item = &'a Bytes>,
 ) -> Result<Reply, ServiceError> {
     call.headers.check_continuation_limit()?;
+    call.check_query_length()?;
     let statement = prepare(&call.body)?;
     let start = parse_position(call.headers)?;
     let limit = call.headers.page_size()?.limit(PAGE_ITEMS_DEFAULT);
-    let context = QueryContext { now: call.now.0, random_seed: call.now.0.unsigned_abs() };
-    let rows = run(&statement, context, resources)?;
+    let context = QueryContext {
+        now: call.now.0,
+        random_seed: call.now.0.unsigned_abs(),
+        work_units_max: call.evaluation.work_units_max(),
+    };
+    let rows = run(&statement, context, resources).map_err(|error| call.evaluation_error(error))?;
     let page: Vec<Bytes> = rows.iter().skip(start).take(limit).map(to_json).collect();
     let returned = start.saturating_add(page.len());
     let reply = feed.reply(page.iter()).charge(CHARGE);
@@ -51,7 +56,7 @@ fn run<'a>(
     statement: &Statement,
     context: QueryContext,
     resources: impl Iterator<Item = &'a Bytes>,
-) -> Result<Vec<Value>, ServiceError> {
+) -> Result<Vec<Value>, SqlError> {
     let mut run = QueryExecution::new(statement, context, InputOrder::Any);
     for resource in resources {
         let value = sql::value::parse(resource).expect("resources of the catalog are JSON");
@@ -59,7 +64,7 @@ fn run<'a>(
             break;
         }
     }
-    Ok(run.finish()?)
+    run.finish()
 }
 
 fn to_json(row: &Value) -> Bytes {

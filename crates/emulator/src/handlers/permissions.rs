@@ -7,17 +7,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use protocol::headers as name;
 use protocol::partition::PartitionKey;
-use protocol::resource_id::{ContainerRid, PermissionRid};
-use protocol::resource_path::{ResourcePath, ResourceType};
+use protocol::resource_id::PermissionRid;
 use protocol::user::{Permission, TOKEN_SECONDS, TOKEN_SECONDS_DEFAULT};
 use serde_json::Value;
 
 use super::feed::{Feed, FeedEntry, parse_continuation};
 use super::users::address;
 use super::{condition, metadata_query};
-use crate::request::{Call, FeedVerb, Grant, RequestHeaders, ResourceVerb, UserIds, invalid_value};
+use crate::request::{
+    Call, FeedVerb, Grant, PermissionTarget, RequestHeaders, ResourceVerb, UserIds, invalid_value,
+};
 use crate::response::{Reply, ServiceError};
-use engine::catalog::{CatalogError, CatalogSnapshot, PermissionEntry};
+use engine::catalog::{CatalogError, PermissionEntry};
 
 /// Handles an operation on a user's permissions.
 pub(crate) fn handle_feed(call: &Call<'_>, ids: &UserIds<'_>, verb: FeedVerb) -> Result<Reply, ServiceError> {
@@ -165,12 +166,13 @@ fn token_lifetime(headers: &RequestHeaders<'_>) -> Result<Duration, ServiceError
 /// The permission as clients read it, with a token that is valid for `lifetime` from now.
 fn with_token(call: &Call<'_>, entry: &PermissionEntry, lifetime: Duration) -> Bytes {
     let permission = &entry.permission;
-    let target = resolve_target(&call.account.catalog.snapshot(), &permission.resource);
+    let target = PermissionTarget::resolve(&call.account.catalog.snapshot(), &permission.resource);
     let grant = Grant {
         container: target.as_ref().map(|target| target.container),
         item: target.and_then(|target| target.item),
         partition_key: partition_key_text(permission),
         mode: permission.permission_mode.mode(),
+        sas_rights: None,
         issued_at: call.now.seconds(),
         expires_at: call.now.plus(lifetime).seconds(),
     };
@@ -181,22 +183,4 @@ fn with_token(call: &Call<'_>, entry: &PermissionEntry, lifetime: Duration) -> B
 /// The only partition key that a permission covers, in header form.
 fn partition_key_text(permission: &Permission) -> Option<String> {
     permission.resource_partition_key.clone().map(|key| Value::Array(key).to_string())
-}
-
-/// The container or item that a permission is for.
-struct PermissionTarget {
-    container: ContainerRid,
-    item: Option<String>,
-}
-
-/// Resolves the link of a permission, by names or `_rid`s. A link to a missing resource makes a token that
-/// allows nothing: the service accepts such permissions.
-fn resolve_target(snapshot: &CatalogSnapshot, link: &str) -> Option<PermissionTarget> {
-    let path = ResourcePath::parse(link).ok()?;
-    let container = snapshot.container(path.database()?, path.container()?).ok()?.rid;
-    match path.resource_type() {
-        ResourceType::Container => Some(PermissionTarget { container, item: None }),
-        ResourceType::Item => Some(PermissionTarget { container, item: Some(path.item()?.to_owned()) }),
-        _ => None,
-    }
 }

@@ -49,7 +49,6 @@ fn feature(kind: ResourceType) -> &'static str {
         ResourceType::ClientEncryptionKey => "Client encryption keys",
         ResourceType::Attachment => "Attachments",
         ResourceType::Schema => "Schemas",
-        ResourceType::Address => "Addresses for direct mode",
         ResourceType::Media => "Media",
         _ => "Resources of this type",
     }

@@ -1,8 +1,8 @@
 //! Authorization: who sent a request, by its signature or token.
 //!
-//! Input: the account key, the method, path and headers of the request, and the times. Output: a
-//! [`Principal`], or 401 (unknown sender) or 403 (token not valid now). Pure. What the principal may do is
-//! decided where the resource is known: see the `check_…` methods of [`Principal`].
+//! Input: the keys of the account and the tokens that it accepts, the method, path and headers of the request, and
+//! the times. Output: a [`Principal`], or 401 (unknown sender) or 403 (token not valid now). Pure. What the
+//! principal may do is decided in `rights` and, where the resource is known, by the methods of `resource_token`.
 
 use std::cell::Cell;
 use std::time::{Duration, SystemTime};
@@ -14,31 +14,40 @@ use protocol::status::{Status, SubStatus};
 
 use super::headers::RequestHeaders;
 use super::resource_token::Grant;
+use super::sas_token::SasToken;
+use crate::access::{AccessControl, JwtError};
 use crate::response::ServiceError;
 use clock::{ClockReading, Ticks};
+use engine::account::Account;
 
+/// The last second that a date in an error message can name, in the year 9999.
+const DATE_SECONDS_MAX: u64 = 253_402_300_799;
 /// How far a client's clock may be off.
 const CLOCK_SKEW_MAX: Duration = Duration::from_secs(15 * 60);
-/// How far the clock of Microsoft Entra ID may be off.
-const DIRECTORY_SKEW_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// The sender of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Principal {
-    /// The sender has the account key or an Entra ID token: may do everything.
+    /// The sender has a key of the account: may do everything.
     Owner,
+    /// The sender has a read-only key of the account.
+    Reader,
+    /// The sender has a token of Microsoft Entra ID: may use items and read what describes them.
+    EntraUser,
     /// The sender has a resource token.
     TokenHolder(Box<Grant>),
 }
 
-/// Authenticates the sender of a request. A valid master-key request costs one HMAC.
+/// Authenticates the sender of a request. A request signed with the primary key costs one HMAC.
 pub(crate) fn authorize(
-    key: &AccountKey,
+    account: &Account,
+    access: &AccessControl,
     method: &Method,
     path: &ResourcePath<'_>,
     headers: &RequestHeaders<'_>,
     times: ClockReading,
 ) -> Result<Principal, ServiceError> {
+    let key = &account.key;
     let Some(authorization) = headers.authorization.filter(|value| !value.is_empty()) else {
         let message =
             "Required Header authorization is missing. Ensure a valid Authorization token is passed.";
@@ -49,21 +58,24 @@ pub(crate) fn authorize(
         AuthorizationToken::Master { signature } => {
             let dates = SigningDates::read(headers)?;
             let signed = (dates.ms_date, dates.http_date);
-            if let Err(payload) = verify(key, &signature, method.as_str(), path, signed) {
-                return Err(unauthorized(format!(
-                    "The input authorization token can't serve the request. The wrong key is being used or \
-                     the expected payload is not built as per the protocol. For more info: \
-                     https://aka.ms/cosmosdb-tsg-unauthorized. Server used the following payload to sign: \
-                     '{payload}'"
-                )));
-            }
+            let signed_by = |key: &AccountKey| verify(key, &signature, method.as_str(), path, signed);
+            let principal = match signed_by(key) {
+                Ok(()) => Principal::Owner,
+                Err(_) if access.keys.secondary.iter().any(|key| signed_by(key).is_ok()) => Principal::Owner,
+                Err(_) if access.keys.read_only.iter().any(|key| signed_by(key).is_ok()) => Principal::Reader,
+                Err(payload) => {
+                    return Err(wrong_key(&format!(
+                        "Server used the following payload to sign: '{payload}'"
+                    )));
+                }
+            };
             // By the wall clock: clients do not know about an account time that was moved.
             dates.check(times.wall_clock)?;
-            Ok(Principal::Owner)
+            Ok(principal)
         }
         AuthorizationToken::Aad { jwt } => {
-            check_jwt(&jwt, times.wall_clock)?;
-            Ok(Principal::Owner)
+            access.entra.check(&jwt, times.wall_clock).map_err(refused_jwt)?;
+            Ok(Principal::EntraUser)
         }
         AuthorizationToken::Resource { token } => {
             let grant = Grant::verify(&token, key).ok_or_else(|| {
@@ -75,6 +87,25 @@ pub(crate) fn authorize(
                 return Err(outside_validity(start, expiry, times.account));
             }
             Ok(Principal::TokenHolder(Box::new(grant)))
+        }
+        AuthorizationToken::Sas { signature, payload } => {
+            let token = SasToken::verify(&payload, &signature, key, &access.keys).ok_or_else(|| {
+                unauthorized("The shared access signature was not made with a key of this account.")
+            })?;
+            // By the wall clock, which the client that made it lives by.
+            let now = times.wall_clock.seconds();
+            let skew = CLOCK_SKEW_MAX.as_secs().cast_signed();
+            if now >= token.expires_at || now < token.starts_at.saturating_sub(skew) {
+                let moment = |at: i64| {
+                    SystemTime::UNIX_EPOCH + Duration::from_secs(at.unsigned_abs().min(DATE_SECONDS_MAX))
+                };
+                return Err(outside_validity(
+                    moment(token.starts_at),
+                    moment(token.expires_at),
+                    times.wall_clock,
+                ));
+            }
+            Ok(Principal::TokenHolder(Box::new(Grant::of_sas(token, &account.catalog.snapshot()))))
         }
     }
 }
@@ -133,31 +164,25 @@ fn parse_date(text: &str) -> Option<SystemTime> {
     Some(moment)
 }
 
-/// Checks an Entra ID token: header and claims have to be JSON objects, and it has to be valid now, by the
-/// wall clock. Its signature is not checked: any tenant may sign in.
-fn check_jwt(jwt: &str, now: Ticks) -> Result<(), ServiceError> {
-    use base64::Engine as _;
-    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    let object = |part: &str| {
-        let bytes = URL_SAFE_NO_PAD.decode(part.trim_end_matches('=')).ok()?;
-        serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&bytes).ok()
+fn refused_jwt(error: JwtError) -> ServiceError {
+    let sub_status = match error {
+        JwtError::Malformed => return malformed_token(AuthorizationTokenError::BadJwt),
+        JwtError::Off => SubStatus::AAD_AUTH_DISABLED,
+        JwtError::BadSignature => SubStatus::AAD_TOKEN_INVALID_SIGNATURE,
+        JwtError::NoExpiry => SubStatus::AAD_TOKEN_FIRST,
+        JwtError::NotYetValid => SubStatus::AAD_TOKEN_NOT_YET_VALID,
+        JwtError::Expired => SubStatus::AAD_TOKEN_EXPIRED,
     };
-    let mut parts = jwt.split('.');
-    let (header, claims) = (parts.next().and_then(object), parts.next().and_then(object));
-    let (Some(_), Some(claims)) = (header, claims) else {
-        return Err(malformed_token(AuthorizationTokenError::BadJwt));
-    };
-    let moment = |claim: &str| claims.get(claim).and_then(serde_json::Value::as_i64);
-    let leeway = DIRECTORY_SKEW_MAX.as_secs().cast_signed();
-    if moment("exp").is_some_and(|end| end.saturating_add(leeway) <= now.seconds()) {
-        return Err(unauthorized("The AAD token is expired. Get a new one and retry.")
-            .with_sub_status(SubStatus::AAD_TOKEN_EXPIRED));
-    }
-    if moment("nbf").is_some_and(|start| start.saturating_sub(leeway) > now.seconds()) {
-        return Err(unauthorized("The AAD token is not valid yet.")
-            .with_sub_status(SubStatus::AAD_TOKEN_NOT_YET_VALID));
-    }
-    Ok(())
+    unauthorized(format!("The AAD token was refused: {error}.")).with_sub_status(sub_status)
+}
+
+/// 401: no key of the account that allows the request signed it.
+pub(super) fn wrong_key(details: &str) -> ServiceError {
+    unauthorized(format!(
+        "The input authorization token can't serve the request. The wrong key is being used or the expected \
+         payload is not built as per the protocol. For more info: \
+         https://aka.ms/cosmosdb-tsg-unauthorized. {details}"
+    ))
 }
 
 fn unauthorized(message: impl Into<String>) -> ServiceError {

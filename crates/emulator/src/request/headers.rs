@@ -101,6 +101,8 @@ request_headers! {
     prefer = name::PREFER;
     /// `x-ms-cosmos-populate-content-response-on-write`: the older form of the above, inverted.
     populate_content_response_on_write = name::POPULATE_CONTENT_RESPONSE_ON_WRITE;
+    /// `x-ms-indexing-directive`: whether the properties of the item are indexed.
+    indexing_directive = name::INDEXING_DIRECTIVE;
     /// `x-ms-documentdb-is-upsert`: whether a POST is an upsert.
     is_upsert = name::IS_UPSERT;
     /// `x-ms-documentdb-isquery`: whether a POST is a query.

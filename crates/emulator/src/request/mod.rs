@@ -2,13 +2,17 @@
 
 mod activity;
 mod authorize;
+mod authorized_items;
 pub(crate) mod consistency;
+mod evaluation;
 mod headers;
 mod label;
 mod operation;
 mod origin;
 mod resource_token;
+mod rights;
 mod route;
+mod sas_token;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,13 +26,16 @@ use protocol::account::ConsistencyLevel;
 
 pub(crate) use activity::activity_id;
 pub(crate) use authorize::{Principal, authorize};
+pub(crate) use authorized_items::AuthorizedItems;
+pub(crate) use evaluation::EvaluationClass;
 pub(crate) use headers::{AS_OF, RequestHeaders, invalid_value};
 pub(crate) use operation::{
     ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation,
     ParentResource, ResourceVerb, Unsupported, UnsupportedVerb, UserIds, WriteTarget,
 };
 pub(crate) use origin::Origin;
-pub(crate) use resource_token::Grant;
+pub(crate) use resource_token::{Grant, PermissionTarget};
+pub(crate) use rights::RequestLine;
 pub(crate) use route::route;
 
 /// One authorized and routed request, ready to be handled.
@@ -52,6 +59,8 @@ pub(crate) struct Call<'a> {
     pub(crate) now: Ticks,
     /// When the request arrived, by uptime.
     pub(crate) uptime: Duration,
+    /// How much the request may evaluate where it runs.
+    pub(crate) evaluation: EvaluationClass,
 }
 
 impl<'a> Call<'a> {

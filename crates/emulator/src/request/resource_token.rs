@@ -7,18 +7,21 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use protocol::authorization::{AccountKey, Signature};
-use protocol::headers as name;
-use protocol::partition::{PartitionKey, PartitionKeyHeader};
+use protocol::container::{KeyCompleteness, PartitionKeyDefinition};
+use protocol::partition::{
+    EpkRange, PartitionKey, PartitionKeyComponent, PartitionKeyHeader, effective_key, prefix_range,
+};
 use protocol::resource_id::ContainerRid;
-use protocol::status::Status;
+use protocol::resource_path::{ResourcePath, ResourceType};
 use protocol::user::PermissionMode;
 use serde::{Deserialize, Serialize};
 
 use super::authorize::Principal;
-use super::headers::RequestHeaders;
+use super::authorized_items::{AuthorizedItems, forbidden};
 use super::operation::ItemOperation;
+use super::sas_token::{SasRights, SasToken};
 use crate::response::ServiceError;
-use engine::catalog::ContainerEntry;
+use engine::catalog::{CatalogSnapshot, ContainerEntry};
 
 /// The prefix of every token.
 const TOKEN_PREFIX: &str = "type=resource&ver=1.0&sig=";
@@ -39,6 +42,9 @@ pub(crate) struct Grant {
     /// Whether it allows reads only, or writes as well.
     #[serde(rename = "m")]
     pub(crate) mode: PermissionMode,
+    /// The rights of a shared access signature, in place of the mode.
+    #[serde(skip)]
+    pub(crate) sas_rights: Option<SasRights>,
     /// When it was issued, in seconds since the epoch.
     #[serde(rename = "s")]
     pub(crate) issued_at: i64,
@@ -66,19 +72,34 @@ impl Grant {
         serde_json::from_slice(&payload).ok()
     }
 
-    fn allows_write(&self) -> bool {
-        match self.mode {
-            PermissionMode::All => true,
-            PermissionMode::Read => false,
+    /// The grant of a shared access signature. Its link is resolved as that of a permission.
+    pub(super) fn of_sas(token: SasToken, catalog: &CatalogSnapshot) -> Grant {
+        let target = PermissionTarget::resolve(catalog, &token.resource);
+        Grant {
+            container: target.as_ref().map(|target| target.container),
+            item: target.and_then(|target| target.item),
+            partition_key: None,
+            mode: PermissionMode::Read,
+            sas_rights: Some(token.rights),
+            issued_at: token.starts_at,
+            expires_at: token.expires_at,
+        }
+    }
+
+    fn allows(&self, operation: &ItemOperation<'_>) -> bool {
+        match (self.sas_rights, self.mode) {
+            (Some(rights), _) => rights.allow(operation),
+            (None, PermissionMode::All) => true,
+            (None, PermissionMode::Read) => operation.is_read(),
         }
     }
 }
 
 impl Principal {
-    /// Rejects everyone but the owner.
-    pub(crate) fn check_owner(&self) -> Result<(), ServiceError> {
+    /// Rejects the holder of a resource token.
+    pub(crate) fn check_whole_account(&self) -> Result<(), ServiceError> {
         match self {
-            Principal::Owner => Ok(()),
+            Principal::Owner | Principal::Reader | Principal::EntraUser => Ok(()),
             Principal::TokenHolder(_) => {
                 Err(forbidden("a resource token does not reach beyond its container"))
             }
@@ -88,56 +109,74 @@ impl Principal {
     /// Rejects a holder whose token is not for `container`.
     pub(crate) fn check_read(&self, container: &ContainerEntry) -> Result<(), ServiceError> {
         match self {
-            Principal::Owner => Ok(()),
+            Principal::Owner | Principal::Reader | Principal::EntraUser => Ok(()),
             Principal::TokenHolder(grant) if grant.container == Some(container.rid) => Ok(()),
             Principal::TokenHolder(_) => Err(forbidden("the resource token is for another container")),
         }
     }
 
-    /// Rejects a holder whose token does not cover `operation` on `container`.
-    pub(crate) fn check_items(
+    /// The items of `container` that the sender may use for `operation`.
+    pub(crate) fn authorize_items(
         &self,
         container: &ContainerEntry,
         operation: &ItemOperation<'_>,
-        headers: &RequestHeaders<'_>,
-    ) -> Result<(), ServiceError> {
-        let Principal::TokenHolder(grant) = self else { return Ok(()) };
+    ) -> Result<AuthorizedItems, ServiceError> {
+        let Principal::TokenHolder(grant) = self else { return Ok(AuthorizedItems::all()) };
         self.check_read(container)?;
-        if !operation.is_read() && !grant.allows_write() {
-            return Err(forbidden("the resource token allows reading only"));
+        if !grant.allows(operation) {
+            return Err(forbidden("the token does not allow this operation"));
         }
         if let Some(item) = &grant.item
             && operation.item_id() != Some(item.as_str())
         {
             return Err(forbidden("the resource token is for one item only"));
         }
-        // A query plan reveals nothing about items, and one SDK requests it without a partition key.
-        if *operation == ItemOperation::QueryPlan {
-            return Ok(());
-        }
-        match &grant.partition_key {
-            Some(allowed) => check_partition_key(allowed, headers),
-            None => Ok(()),
+        let definition = &container.store.schema().partition_key;
+        let range = match &grant.partition_key {
+            None => None,
+            Some(key) => Some(granted_range(key, definition).ok_or_else(|| {
+                forbidden("the resource token is for a partition key that the container cannot have")
+            })?),
+        };
+        Ok(AuthorizedItems { range, one_item: grant.item.is_some() })
+    }
+}
+
+/// The container or item that a permission is for.
+pub(crate) struct PermissionTarget {
+    /// The container, by its `_rid`.
+    pub(crate) container: ContainerRid,
+    /// The item, by id or `_rid`; all items when absent.
+    pub(crate) item: Option<String>,
+}
+
+impl PermissionTarget {
+    /// Resolves the link of a permission, by names or `_rid`s. A link to a missing resource makes a token that
+    /// allows nothing: the service accepts such permissions.
+    pub(crate) fn resolve(catalog: &CatalogSnapshot, link: &str) -> Option<PermissionTarget> {
+        let path = ResourcePath::parse(link).ok()?;
+        let container = catalog.container(path.database()?, path.container()?).ok()?.rid;
+        match path.resource_type() {
+            ResourceType::Container => Some(PermissionTarget { container, item: None }),
+            ResourceType::Item => Some(PermissionTarget { container, item: Some(path.item()?.to_owned()) }),
+            _ => None,
         }
     }
 }
 
-/// Rejects a partition key that the token does not cover. Keys are compared as values: `[1]` is `[1.0]`.
-fn check_partition_key(allowed: &str, headers: &RequestHeaders<'_>) -> Result<(), ServiceError> {
-    let key_of = |text: &str| match PartitionKey::parse_header(text) {
-        Ok(PartitionKeyHeader::Key(key)) => Some(key),
-        Ok(PartitionKeyHeader::Empty) | Err(_) => None,
-    };
-    let requested = RequestHeaders::text(headers.partition_key, name::PARTITION_KEY)?.and_then(key_of);
-    match (key_of(allowed), requested) {
-        (Some(allowed), Some(requested)) if allowed.is_prefix_of(&requested) => Ok(()),
-        _ => Err(forbidden("the resource token is for another partition key")),
+/// The EPK range of the partition key that a token covers; `None` if no item of the container can have it.
+fn granted_range(key: &str, definition: &PartitionKeyDefinition) -> Option<EpkRange> {
+    match PartitionKey::parse_header(key).ok()? {
+        // Containers without a partition key have one value for all their items.
+        PartitionKeyHeader::Empty if definition.system_key => {
+            let key = PartitionKey::single(PartitionKeyComponent::Undefined);
+            Some(EpkRange::point(effective_key(definition, &key)))
+        }
+        PartitionKeyHeader::Empty => None,
+        PartitionKeyHeader::Key(key) => match definition.completeness(&key) {
+            KeyCompleteness::TooLong => None,
+            KeyCompleteness::Prefix => Some(prefix_range(definition, &key)),
+            KeyCompleteness::Complete => Some(EpkRange::point(effective_key(definition, &key))),
+        },
     }
-}
-
-fn forbidden(reason: &str) -> ServiceError {
-    ServiceError::new(
-        Status::FORBIDDEN,
-        format!("Insufficient permissions provided in the authorization header for the request: {reason}."),
-    )
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use protocol::container::DefinitionError;
+use protocol::container::{DefinitionError, ReplaceError};
 use protocol::headers as name;
 use protocol::resource::ErrorBody;
 use protocol::status::{Status, SubStatus};
@@ -31,6 +31,8 @@ pub(crate) struct ServiceError {
     pub(crate) retry_after: Option<Duration>,
     /// The request charge, where it is not the 1 RU of most errors.
     pub(crate) charge: Option<f64>,
+    /// Whether this is no response at all: the request is to be handled again where it may evaluate more.
+    pub(crate) is_interruption: bool,
     /// Headers of the error response, such as the session token of a 404. Boxed, because most errors have
     /// none and a result should stay small.
     pub(crate) headers: Option<Box<HeaderMap>>,
@@ -46,8 +48,14 @@ impl ServiceError {
             additional_error_info: None,
             retry_after: None,
             charge: None,
+            is_interruption: false,
             headers: None,
         }
+    }
+
+    /// The interruption of a request that evaluates more than it may where it runs.
+    pub(crate) fn interrupted() -> ServiceError {
+        ServiceError { is_interruption: true, ..ServiceError::new(Status::SERVICE_UNAVAILABLE, "") }
     }
 
     /// An error of the backend, whose message is a JSON list of errors.
@@ -154,6 +162,15 @@ impl ServiceError {
 impl From<DefinitionError> for ServiceError {
     fn from(invalid: DefinitionError) -> ServiceError {
         ServiceError::bad_request(invalid.message)
+    }
+}
+
+impl From<ReplaceError> for ServiceError {
+    fn from(error: ReplaceError) -> ServiceError {
+        match error {
+            ReplaceError::Invalid(invalid) => invalid.into(),
+            ReplaceError::UniqueKeysChanged => ServiceError::backend(Status::FORBIDDEN, &error.to_string()),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
 use perihelion_emulator::HostedAccount;
 use perihelion_emulator::RequestUnitMode;
+use perihelion_emulator::access::AccessControl;
 use perihelion_emulator::clock::{Clock, Ticks};
 use perihelion_emulator::engine::account::{Account, AccountSettings};
 use perihelion_emulator::gateway::Gateway;
@@ -69,8 +70,20 @@ impl TestAccount {
 
     /// Makes a test client of an account with this clock.
     pub(crate) fn over(account: Account, clock: Clock) -> TestAccount {
+        TestAccount::over_hosted(HostedAccount::new(account, 1), clock)
+    }
+
+    /// Makes a test client of an account with these access rules, with database `d` and container `c` in it.
+    #[allow(dead_code, reason = "the simulation, which shares this file, uses the default rules")]
+    pub(crate) async fn with_access(access: AccessControl) -> TestAccount {
+        let hosted = HostedAccount::new(Account::new(TestAccount::settings()), 1).with_access(access);
+        let account = TestAccount::over_hosted(hosted, Clock::manual(Ticks(NOW_SECONDS * 10_000_000)));
+        account.create_container("d", r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#).await;
+        account
+    }
+
+    fn over_hosted(hosted: HostedAccount, clock: Clock) -> TestAccount {
         let key = AccountKey::from_base64(EMULATOR_KEY).unwrap();
-        let hosted = HostedAccount::new(account, 1);
         let gateways = (0..hosted.account.region_count() as u8)
             .map(|region| Arc::new(Gateway::new(&hosted, RegionId(region), clock.clone())))
             .collect();

@@ -159,8 +159,18 @@ impl LiveAccount {
     /// Sends a request to the control port; an empty `body` is none.
     pub(crate) async fn control(&self, method: Method, path: &str, body: &str) -> LiveResponse {
         let request = Request::builder().method(method).uri(path).header("host", "localhost");
+        let request = request.header("x-perihelion-control", "1");
         let body = Full::new(Bytes::copy_from_slice(body.as_bytes()));
         exchange(self.running.control_port(), request.body(body).unwrap()).await
+    }
+
+    /// Sends a request that is not signed, and returns the status of the response.
+    pub(crate) async fn get_unsigned(port: u16, path: &str, headers: &[(&str, &str)]) -> u16 {
+        let mut request = Request::get(path).header("host", "localhost");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        exchange(port, request.body(Full::default()).unwrap()).await.status
     }
 
     /// Sends one signed request on a connection of its own.

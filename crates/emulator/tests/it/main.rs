@@ -1,6 +1,7 @@
 //! Integration tests of the emulator: through its request handler, and over sockets.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod access;
 mod account;
 mod authorization;
 mod batches;
@@ -14,8 +15,10 @@ mod databases;
 mod dotnet;
 mod errors;
 mod faults;
+mod indexing;
 mod items;
 mod live;
+mod long_queries;
 mod malformed_requests;
 mod multi_write;
 mod offers;
@@ -29,4 +32,5 @@ mod snapshots;
 mod split_waits;
 mod splits;
 mod throttling;
+mod token_scope;
 mod transport;

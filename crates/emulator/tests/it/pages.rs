@@ -6,7 +6,11 @@ use crate::live::LiveAccount;
 
 /// Items 0 to 11, two of each `n`, in one partition.
 async fn filled() -> LiveAccount {
-    let account = LiveAccount::with_container(1, json!({})).await;
+    let account = LiveAccount::with_container(
+        1,
+        json!({"indexingPolicy": {"compositeIndexes": [[{"path": "/kind"}, {"path": "/n"}]]}}),
+    )
+    .await;
     for id in 0..12 {
         account.create(item(id, id / 2)).await.expect(201);
     }

@@ -11,13 +11,17 @@ use protocol::partition::EffectivePartitionKey;
 use super::encoding::{Malformed, Reader, put_bytes, put_number};
 use crate::items::{ChangeKind, Item, Ordinal, StoredItem};
 
+/// Marks an item that is not indexed, in a bit that no time to live has.
+const NOT_INDEXED: u64 = 1 << 40;
+
 /// Appends a version of an item. Its ordinal is in the key.
 pub(super) fn put_item(to: &mut Vec<u8>, item: &Item) {
-    let StoredItem { id, epk, lsn, modified_at, ttl, text, body_length, .. } = item.stored();
+    let StoredItem { id, epk, lsn, modified_at, ttl, is_indexed, text, body_length, .. } = item.stored();
     put_number(to, lsn.0);
     put_number(to, modified_at);
     // Zero for none, or one more than the value's own bits.
-    put_number(to, ttl.map_or(0, |ttl| u64::from(ttl as u32) + 1));
+    let ttl = ttl.map_or(0, |ttl| u64::from(ttl as u32) + 1);
+    put_number(to, if is_indexed { ttl } else { ttl | NOT_INDEXED });
     put_bytes(to, id.as_bytes());
     put_bytes(to, epk.as_bytes());
     put_number(to, body_length as u64);
@@ -29,7 +33,9 @@ pub(super) fn read_item(ordinal: Ordinal, bytes: &[u8]) -> Result<Item, Malforme
     let mut reader = Reader::new(bytes);
     let lsn = Lsn(reader.number()?);
     let modified_at = reader.number()?;
-    let ttl = match reader.number()? {
+    let bits = reader.number()?;
+    let is_indexed = bits & NOT_INDEXED == 0;
+    let ttl = match bits & !NOT_INDEXED {
         0 => None,
         bits => Some(u32::try_from(bits - 1).map_err(|_| Malformed)? as i32),
     };
@@ -43,7 +49,18 @@ pub(super) fn read_item(ordinal: Ordinal, bytes: &[u8]) -> Result<Item, Malforme
         return Err(Malformed);
     }
     let text: &Bytes = &Bytes::copy_from_slice(text);
-    Ok(Item::from_stored(StoredItem { ordinal, id, epk: &epk, lsn, modified_at, ttl, text, body_length }))
+    let epk = &epk;
+    Ok(Item::from_stored(StoredItem {
+        ordinal,
+        id,
+        epk,
+        lsn,
+        modified_at,
+        ttl,
+        is_indexed,
+        text,
+        body_length,
+    }))
 }
 
 /// Appends a version of an item with its ordinal, or that there is none.

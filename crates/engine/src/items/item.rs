@@ -30,6 +30,8 @@ pub struct Item {
     pub modified_at: u64,
     /// The item's own `ttl`.
     pub ttl: Option<i32>,
+    /// Whether its properties are indexed, as far as the indexing policy says so.
+    pub is_indexed: bool,
     /// The JSON text with system properties, then the entity tag as a header carries it.
     text: Bytes,
     body_length: usize,
@@ -49,6 +51,8 @@ pub(crate) struct ItemParts<'a> {
     pub(crate) modified_at: u64,
     /// The item's own `ttl`, if it has one.
     pub(crate) ttl: Option<i32>,
+    /// Whether its properties are indexed.
+    pub(crate) is_indexed: bool,
     /// The user's members as JSON, with the opening brace and without the closing one.
     pub(crate) user_text: &'a [u8],
     /// The container's self link, `dbs/{rid}/colls/{rid}/`.
@@ -74,6 +78,8 @@ pub(crate) struct StoredItem<'a> {
     pub(crate) modified_at: u64,
     /// The item's own `ttl`, if it has one.
     pub(crate) ttl: Option<i32>,
+    /// Whether its properties are indexed.
+    pub(crate) is_indexed: bool,
     /// The body, then the entity tag.
     pub(crate) text: &'a Bytes,
     /// The length of the body within the text.
@@ -144,6 +150,7 @@ impl Item {
             lsn: parts.lsn,
             modified_at: parts.modified_at,
             ttl: parts.ttl,
+            is_indexed: parts.is_indexed,
             text: Bytes::from(text),
             body_length,
         }
@@ -156,7 +163,7 @@ impl Item {
 
     /// Its parts, as the disk stores them.
     pub(crate) fn stored(&self) -> StoredItem<'_> {
-        let Item { ordinal, id, epk, lsn, modified_at, ttl, text, body_length } = self;
+        let Item { ordinal, id, epk, lsn, modified_at, ttl, is_indexed, text, body_length } = self;
         StoredItem {
             ordinal: *ordinal,
             id,
@@ -164,6 +171,7 @@ impl Item {
             lsn: *lsn,
             modified_at: *modified_at,
             ttl: *ttl,
+            is_indexed: *is_indexed,
             text,
             body_length: *body_length,
         }
@@ -171,9 +179,9 @@ impl Item {
 
     /// The version made of stored parts.
     pub(crate) fn from_stored(stored: StoredItem<'_>) -> Item {
-        let StoredItem { ordinal, id, epk, lsn, modified_at, ttl, text, body_length } = stored;
+        let StoredItem { ordinal, id, epk, lsn, modified_at, ttl, is_indexed, text, body_length } = stored;
         let (id, epk, text) = (id.into(), epk.clone(), text.clone());
-        Item { ordinal, id, epk, lsn, modified_at, ttl, text, body_length }
+        Item { ordinal, id, epk, lsn, modified_at, ttl, is_indexed, text, body_length }
     }
 
     /// The whole item as JSON, system properties included.

@@ -132,7 +132,7 @@ fn composite_scan(order: &[(DocPath, Direction)], policy: &Policy) -> Option<(In
 }
 
 /// The composite indexes that have an order: the one to scan forwards and the one to scan backwards.
-fn composite_spaces(order: &[(DocPath, Direction)]) -> [IndexSpace; 2] {
+pub(super) fn composite_spaces(order: &[(DocPath, Direction)]) -> [IndexSpace; 2] {
     let parts = |reversed: bool| -> Vec<(Vec<Step>, bool)> {
         let part = |(path, direction): &(DocPath, Direction)| {
             (steps_of(path), (*direction == Direction::Descending) != reversed)
@@ -199,7 +199,7 @@ fn narrow(filter: &Filter, state: &PartitionState) -> Candidates {
                     (None, None) => return Candidates { stream: None, range: None, exact },
                 }
             }
-            Candidates { stream: Some(OrdinalStream::Any(streams)), range: None, exact }
+            Candidates { stream: Some(OrdinalStream::any(streams)), range: None, exact }
         }
     }
 }

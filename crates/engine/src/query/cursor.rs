@@ -6,13 +6,15 @@ use std::sync::Arc;
 use super::access_method::{AccessMethod, UndefinedValues};
 use super::continuation::ItemPosition;
 use super::ordinal_stream::OrdinalStream;
+use super::run_limit::RunLimit;
 use crate::items::{Item, Ordinal};
 use crate::store::PartitionState;
 use crate::store::index::{KeyRange, Step, follow};
 
 /// The items of one partition along one access method.
 pub(super) struct Cursor<'s> {
-    items: Box<dyn Iterator<Item = PositionedItem> + Send + 's>,
+    items: Box<dyn Iterator<Item = PositionedItem> + 's>,
+    limit: &'s RunLimit,
 }
 
 /// An item and its position.
@@ -29,8 +31,9 @@ impl<'s> Cursor<'s> {
         access_method: AccessMethod,
         from: &ItemPosition,
         order_path: Vec<Step>,
+        limit: &'s RunLimit,
     ) -> Cursor<'s> {
-        let items: Box<dyn Iterator<Item = PositionedItem> + Send + 's> = match (access_method, from) {
+        let items: Box<dyn Iterator<Item = PositionedItem> + 's> = match (access_method, from) {
             (AccessMethod::Entries { range, backwards, undefined_values }, from)
                 if continues(&range, from) =>
             {
@@ -41,7 +44,8 @@ impl<'s> Cursor<'s> {
                 };
                 let after_entries = backwards && matches!(from, ItemPosition::Undefined(_));
                 let entries = (!after_entries).then(|| entries(state, range, backwards, from));
-                let undefined = undefined.map(|at| items_without_value(state, order_path, at, backwards));
+                let undefined =
+                    undefined.map(|at| items_without_value(state, order_path, at, backwards, limit));
                 match undefined_values {
                     UndefinedValues::First => {
                         Box::new(undefined.into_iter().flatten().chain(entries.into_iter().flatten()))
@@ -64,12 +68,12 @@ impl<'s> Cursor<'s> {
             (AccessMethod::Matches(stream), from) => Box::new(matches(state, stream, start(from))),
             (_, from) => Box::new(state.items_from(start(from)).map(in_order)),
         };
-        Cursor { items }
+        Cursor { items, limit }
     }
 
-    /// The next item on the access method.
+    /// The next item on the access method, unless the run has reached its limit.
     pub(super) fn next(&mut self) -> Option<PositionedItem> {
-        self.items.next()
+        self.items.next().filter(|found| self.limit.allow(&found.item))
     }
 }
 
@@ -102,7 +106,7 @@ fn matches(
     state: &PartitionState,
     mut stream: OrdinalStream,
     from: Ordinal,
-) -> impl Iterator<Item = PositionedItem> + Send {
+) -> impl Iterator<Item = PositionedItem> {
     let mut next = Some(from);
     std::iter::from_fn(move || {
         let found = stream.seek(state, next?)?;
@@ -116,7 +120,7 @@ fn entries<'s>(
     mut range: KeyRange,
     backwards: bool,
     from: &ItemPosition,
-) -> impl Iterator<Item = PositionedItem> + Send + use<'s> {
+) -> impl Iterator<Item = PositionedItem> + use<'s> {
     if let ItemPosition::Entry(entry) = from {
         // A client may name an entry outside of the range that its query is restricted to.
         match (backwards, &range.from, &range.to) {
@@ -142,11 +146,13 @@ fn items_without_value(
     path: Vec<Step>,
     from: Ordinal,
     backwards: bool,
-) -> impl Iterator<Item = PositionedItem> + Send {
+    limit: &RunLimit,
+) -> impl Iterator<Item = PositionedItem> {
     let forwards = (!backwards).then(|| state.items_from(from));
     let backwards = backwards.then(|| state.items_back_from(from));
     let items = forwards.into_iter().flatten().chain(backwards.into_iter().flatten());
-    items.filter(move |item| !follow(&item.value(), &path).is_defined()).map(|item| PositionedItem {
+    let allowed = items.take_while(|item| limit.allow(item));
+    allowed.filter(move |item| !follow(&item.value(), &path).is_defined()).map(|item| PositionedItem {
         item: Arc::clone(item),
         position: ItemPosition::Undefined(item.ordinal),
     })

@@ -25,6 +25,7 @@ use super::cursor::{Cursor, PositionedItem};
 use super::metrics::QueryMetrics;
 use super::page::PageBody;
 use super::resume::{InvalidResumeFilter, ResumeFilter};
+use super::run_limit::RunLimit;
 use super::scope::Scope;
 use super::sort_position::{SortPosition, TieOrder};
 use crate::charge::QueryWork;
@@ -53,6 +54,23 @@ pub struct QueryRequest<'a> {
     /// Whether items come in reverse order of creation, from the last partition to the first. Only for
     /// statements that return every item as it is.
     pub backwards: bool,
+    /// How much the run may do.
+    pub limit: RunLimit,
+}
+
+/// Why a run made no page.
+#[derive(Debug)]
+pub enum RunError {
+    /// The query cannot be evaluated.
+    Sql(SqlError),
+    /// The run reached its limit. Another one with a higher limit can succeed.
+    Interrupted,
+}
+
+impl From<SqlError> for RunError {
+    fn from(error: SqlError) -> RunError {
+        RunError::Sql(error)
+    }
 }
 
 /// How the pages of a statement are made.
@@ -83,12 +101,20 @@ pub struct QueryOutcome {
 
 impl QueryRequest<'_> {
     /// Runs the query and fills `page`.
-    pub fn run(self, page: &mut PageBody) -> Result<QueryOutcome, SqlError> {
-        let mut outcome = match self.strategy() {
-            PagingStrategy::WithoutDocuments => self.run_without_documents(page)?,
-            PagingStrategy::ByPosition => self.run_by_position(page)?,
-            PagingStrategy::Sorted => self.run_sorted(page)?,
-            PagingStrategy::Whole => self.run_whole(page)?,
+    pub fn run(mut self, page: &mut PageBody) -> Result<QueryOutcome, RunError> {
+        self.context.work_units_max = self.limit.work_units();
+        let outcome = match self.strategy() {
+            PagingStrategy::WithoutDocuments => self.run_without_documents(page),
+            PagingStrategy::ByPosition => self.run_by_position(page),
+            PagingStrategy::Sorted => self.run_sorted(page),
+            PagingStrategy::Whole => self.run_whole(page),
+        };
+        let mut outcome = match outcome {
+            _ if self.limit.is_reached() => return Err(RunError::Interrupted),
+            Err(error) if error.is_too_much_work() && self.limit.work_units().is_some() => {
+                return Err(RunError::Interrupted);
+            }
+            outcome => outcome?,
         };
         outcome.work.output_bytes = page.bytes();
         outcome.metrics.output_count = page.count();
@@ -276,14 +302,14 @@ impl QueryRequest<'_> {
     }
 
     pub(super) fn cursor<'s>(
-        &self,
+        &'s self,
         state: &'s PartitionState,
         plan: AccessPlan,
         from: &ItemPosition,
     ) -> Cursor<'s> {
         let order_path =
             self.statement.access_path().order.first().map(|(path, _)| access_method::steps_of(path));
-        Cursor::new(state, plan.access_method, from, order_path.unwrap_or_default())
+        Cursor::new(state, plan.access_method, from, order_path.unwrap_or_default(), &self.limit)
     }
 
     pub(super) fn is_visible(
@@ -292,7 +318,10 @@ impl QueryRequest<'_> {
         state: &PartitionState,
         within: &EpkRange,
     ) -> bool {
-        within.contains(&found.item.epk) && found.item.is_live(state.schema.default_ttl, self.now)
+        within.contains(&found.item.epk)
+            && found.item.is_live(state.schema.default_ttl, self.now)
+            // As in the service, an item that is not indexed is found by no condition.
+            && (found.item.is_indexed || !self.statement.has_conditions())
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! In: a prepared statement and a scope. Out: one page of rows and a continuation. The language is `sql`'s;
 //! here are the access methods (`access_method`, `ordinal_stream`, `cursor`), paging (`execute`, `scan`, `sort`,
-//! `page`, `offset_limit`, with `continuation`, `resume` and `sort_position` for where a page begins) and the
-//! metrics headers (`metrics`).
+//! `page`, `offset_limit`, `run_limit`, with `continuation`, `resume` and `sort_position` for where a page begins) and
+//! the metrics headers (`metrics`). `order_by_index` refuses what the service refuses.
 
 mod access_method;
 mod continuation;
@@ -11,9 +11,11 @@ mod cursor;
 mod execute;
 mod metrics;
 mod offset_limit;
+mod order_by_index;
 mod ordinal_stream;
 mod page;
 mod resume;
+mod run_limit;
 mod scan;
 mod scope;
 mod sort;
@@ -22,8 +24,10 @@ mod sort_position;
 mod tests;
 
 pub use continuation::{Continuation, ContinuationToken};
-pub use execute::{QueryOutcome, QueryRequest};
+pub use execute::{QueryOutcome, QueryRequest, RunError};
 pub use metrics::IndexMetrics;
+pub use order_by_index::{OrderByError, check_order_by};
 pub use page::PageBody;
 pub use resume::{InvalidResumeFilter, ResumeFilter, ResumeValue};
+pub use run_limit::RunLimit;
 pub use scope::Scope;

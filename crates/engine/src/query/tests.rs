@@ -23,6 +23,10 @@ const QUERIES: &[&str] = &[
     "SELECT VALUE c.id FROM c WHERE c.a > 2 AND c.a <= 6",
     "SELECT VALUE c.id FROM c WHERE c.a IN (1, 3, 'x') OR c.b = 2",
     "SELECT VALUE c.id FROM c WHERE c.s >= 'b' AND c.a = 1",
+    "SELECT * FROM c WHERE (c.id = '1' AND c.pk = 0) OR (c.id = '2' AND c.pk = 1) OR (c.id = '9' AND c.pk = 2) OR c.a = 1",
+    "SELECT VALUE c.id FROM c WHERE c.pk = 1 AND c.id IN ('1', '2', '3', '5', '8', '13', '21', '34', 'x', null)",
+    "SELECT VALUE c.id FROM c WHERE c.b = 2 AND (c.id = '1' OR c.id = '3' OR c.id = '5' OR c.id = '7' OR c.id = '9' \
+     OR c.id = '11' OR c.id = '13' OR c.id = '15' OR c.a < 4 OR (c.hidden = 1 AND c.id = '4'))",
     "SELECT VALUE c.id FROM c WHERE STARTSWITH(c.s, 'ab')",
     "SELECT VALUE c.id FROM c WHERE c.hidden = 1 AND c.a < 5",
     "SELECT VALUE c.id FROM c WHERE NOT IS_DEFINED(c.a) OR c.a = null",
@@ -177,6 +181,7 @@ fn pages_while(
             from,
             resume: None,
             backwards: false,
+            limit: RunLimit::none(),
         };
         let outcome = request.run(&mut page).unwrap();
         assert!(page.count() <= page_size);
@@ -313,4 +318,77 @@ proptest! {
 /// The bodies of edited items, with values that no index has the order of.
 fn edited() -> impl Strategy<Value = String> {
     prop_oneof![4 => document(300), 1 => Just(r#""pk":1,"hidden":1,"a":[1],"b":2,"tags":[1,2]"#.to_owned())]
+}
+
+/// The look-ups in the index and the documents read by a query.
+fn lookups(container: &Container, query: &str) -> (usize, usize) {
+    let statement = Statement::prepare(query, &[], &container.schema().sql).unwrap();
+    let scope = Scope::of_range(container, EpkRange::FULL, ReadContext::NEWEST);
+    let before = super::ordinal_stream::LOOKUPS.get();
+    let context = QueryContext::default();
+    let mut page = PageBody::new("rid", 2_000);
+    let outcome =
+        QueryRequest { statement: &statement, scope, context, now: 0, from: None, limit: RunLimit::none() }
+            .run(&mut page)
+            .unwrap();
+    let documents = outcome.metrics.retrieved_count;
+    assert_eq!(page.count(), documents, "only items of the list are read");
+    (super::ordinal_stream::LOOKUPS.get() - before, documents)
+}
+
+#[test]
+fn a_long_list_of_ids_is_looked_up_once_per_id() {
+    let documents: Vec<String> = (0..2_000).map(|at| format!("\"pk\":{}", at % 3)).collect();
+    let container = filled(&documents);
+    let joined = |count: usize, each: &dyn Fn(usize) -> String, separator: &str| {
+        (0..count).map(each).collect::<Vec<_>>().join(separator)
+    };
+    let pair = |at: usize| format!("(c.id = '{at}' AND c.pk = {})", at % 3);
+    let reversed = |at: usize| format!("(c.pk = {} AND c.id = '{at}')", at % 3);
+    for count in [250, 1_000] {
+        let ids = joined(count, &|at| format!("'{at}'"), ",");
+        for (query, most) in [
+            (format!("SELECT * FROM c WHERE {}", joined(count, &pair, " OR ")), 8),
+            (format!("SELECT c.id FROM c WHERE {}", joined(count, &reversed, " OR ")), 8),
+            (format!("SELECT * FROM c WHERE c.id IN ({ids})"), 2),
+            (format!("SELECT c.id FROM c WHERE c.id IN ({ids}) AND c.pk >= 0"), 2),
+        ] {
+            let (lookups, documents) = lookups(&container, &query);
+            assert_eq!(documents, count);
+            assert!(lookups <= most * count, "{lookups} look-ups for {count}: {}", &query[..60]);
+        }
+    }
+}
+
+#[test]
+fn a_run_that_reaches_its_limit_is_interrupted_and_makes_no_page() {
+    let documents: Vec<String> = (0..50).map(|at| format!("\"pk\":{},\"a\":{at}", at % 3)).collect();
+    let container = filled(&documents);
+    let run = |query: &str, limit: RunLimit| {
+        let statement = Statement::prepare(query, &[], &container.schema().sql).unwrap();
+        let scope = Scope::of_range(&container, EpkRange::FULL, ReadContext::NEWEST);
+        let context = QueryContext::default();
+        QueryRequest { statement: &statement, scope, context, now: 0, from: None, limit }
+            .run(&mut PageBody::new("rid", 100))
+    };
+    for query in [
+        "SELECT * FROM c",
+        "SELECT * FROM c ORDER BY c.a",
+        "SELECT * FROM c ORDER BY c.missing",
+        "SELECT VALUE COUNT(1) FROM c WHERE c.a >= 0",
+        "SELECT DISTINCT VALUE c.a FROM c",
+        "SELECT c.a + 1 AS b FROM c WHERE c.a != 77",
+    ] {
+        assert!(run(query, RunLimit::new(100_000, 1_000, 1 << 20)).is_ok(), "{query}");
+        assert!(
+            matches!(run(query, RunLimit::new(100_000, 20, 1 << 20)), Err(RunError::Interrupted)),
+            "{query}"
+        );
+        assert!(
+            matches!(run(query, RunLimit::new(100_000, 99, 1000)), Err(RunError::Interrupted)),
+            "{query}"
+        );
+    }
+    let joins = "SELECT VALUE COUNT(1) FROM c JOIN p IN c.tags";
+    assert!(matches!(run(joins, RunLimit::new(10, 99, 1 << 20)), Err(RunError::Interrupted)));
 }

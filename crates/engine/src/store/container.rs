@@ -242,10 +242,10 @@ impl Container {
         self.partitions.load().iter().find(|partition| partition.identity.id == id).cloned()
     }
 
-    /// Views of the partitions that own a part of `range`, in EPK order.
+    /// Views of the partitions that own a part of `range`, in EPK order; of an empty range, the one at its start.
     pub fn views_over(&self, range: &EpkRange, read: ReadContext) -> Vec<PartitionView> {
         let partitions = self.partitions.load();
-        let over = partitions.iter().filter(|partition| partition.range.overlaps(range));
+        let over = partitions.iter().filter(|partition| partition.owns_part_of(range));
         over.map(|partition| PartitionView::new(Arc::clone(partition), read)).collect()
     }
 

@@ -75,8 +75,14 @@ impl ContainerSchema {
         &self.key_paths
     }
 
-    pub(super) fn add_time_terms(&self, terms: &mut Terms, document: &Value, seconds: u64, ttl: Option<i32>) {
-        terms.add_time(document, &self.policy, seconds);
+    pub(super) fn add_time_terms(
+        &self,
+        terms: &mut Terms,
+        policy: &Policy,
+        document: &Value,
+        (seconds, ttl): (u64, Option<i32>),
+    ) {
+        terms.add_time(document, policy, seconds);
         let lifetime = self.default_ttl.map(|default| ttl.unwrap_or(default));
         if let Some(lifetime) = lifetime.and_then(|lifetime| u64::try_from(lifetime).ok()) {
             terms.add(IndexSpace::EXPIRY, &(seconds + lifetime).to_be_bytes());
@@ -94,6 +100,8 @@ impl UniqueKey {
         for path in &self.paths {
             match follow(document, path) {
                 Value::Undefined => bytes.extend_from_slice(b"null"),
+                // As the service compares them: two integers beyond 2^53 can be the same double.
+                Value::Number(number) => write_json(&Value::from(number.as_f64() + 0.0), &mut bytes),
                 value => write_json(value, &mut bytes),
             }
             bytes.push(0);

@@ -220,7 +220,7 @@ impl TlsConnectors {
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?;
         let verifier: Arc<dyn ServerCertVerifier> = match (&trust.policy, &trust.loopback) {
-            (TrustPolicy::AcceptAny, _) => Arc::new(AcceptAnyCertificate(provider)),
+            (TrustPolicy::AcceptAny, _) => Arc::new(AnyCertificate { provider, is_accepted: true }),
             (TrustPolicy::Only(these), _) => roots_verifier(RootCertStore::empty(), these, provider)?,
             (TrustPolicy::SystemAnd(more), None) => system_verifier(more, provider)?,
             (TrustPolicy::SystemAnd(more), Some(loopback)) => Arc::new(LoopbackVerifier {
@@ -285,7 +285,7 @@ fn roots_verifier(
 ) -> Result<Arc<dyn ServerCertVerifier>, String> {
     let roots = add_roots(roots, more)?;
     if roots.is_empty() {
-        return Ok(Arc::new(TrustNobody(provider)));
+        return Ok(Arc::new(AnyCertificate { provider, is_accepted: false }));
     }
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
     Ok(verifier.map_err(|error| error.to_string())?)
@@ -326,7 +326,7 @@ fn system_roots() -> RootCertStore {
 
 /// Verifies the three kinds of signatures with the algorithms of a provider, for verifiers of certificates.
 macro_rules! verify_signatures_with {
-    ($provider:tt) => {
+    ($provider:ident) => {
         fn verify_tls12_signature(
             &self,
             message: &[u8],
@@ -396,31 +396,15 @@ impl ServerCertVerifier for LoopbackVerifier {
     verify_signatures_with!(provider);
 }
 
-/// Trusts no certificate: there are no root certificates.
+/// Accepts every certificate, or none because there are no root certificates. Signatures are verified all the same, so a
+/// peer that is accepted at least has the key of the certificate it presents.
 #[derive(Debug)]
-struct TrustNobody(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for TrustNobody {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Err(CertificateError::UnknownIssuer.into())
-    }
-
-    verify_signatures_with!(0);
+struct AnyCertificate {
+    provider: Arc<CryptoProvider>,
+    is_accepted: bool,
 }
 
-/// Accepts any certificate. Signatures are still verified, so the peer at least has the key of the certificate it
-/// presents.
-#[derive(Debug)]
-struct AcceptAnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AcceptAnyCertificate {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,
@@ -429,8 +413,12 @@ impl ServerCertVerifier for AcceptAnyCertificate {
         _ocsp_response: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
+        if self.is_accepted {
+            Ok(ServerCertVerified::assertion())
+        } else {
+            Err(CertificateError::UnknownIssuer.into())
+        }
     }
 
-    verify_signatures_with!(0);
+    verify_signatures_with!(provider);
 }

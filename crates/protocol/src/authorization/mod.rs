@@ -1,7 +1,7 @@
 //! Authentication of requests: the `authorization` header, signatures and tokens.
 //!
 //! Input: the header, the parts of a request that are signed, an [`AccountKey`]. Output: an
-//! [`AuthorizationToken`] of one of three kinds, a signature, or whether a signature is right. Checking the
+//! [`AuthorizationToken`] of one of four kinds, a signature, or whether a signature is right. Checking the
 //! date, and the rights of a resource token or an Entra ID principal, is left to the server, which has a
 //! clock and a catalog.
 

@@ -28,6 +28,13 @@ pub enum AuthorizationToken {
         /// The whole decoded token, which equals the permission's `_token`.
         token: String,
     },
+    /// A shared access signature: rights that the holder of an account key wrote down and signed.
+    Sas {
+        /// The signature of the payload.
+        signature: Signature,
+        /// The rights, as base64 text, which is what is signed.
+        payload: String,
+    },
 }
 
 /// The error of a malformed `authorization` header.
@@ -40,7 +47,7 @@ pub enum AuthorizationTokenError {
     #[error("the authorization token must have the parts type, ver and sig")]
     MissingPart,
     /// The token type is unknown.
-    #[error("the authorization token's type is none of master, resource and aad")]
+    #[error("the authorization token's type is none of master, resource, sas and aad")]
     UnknownType,
     /// The token version is unknown.
     #[error("the authorization token's version is not 1.0")]
@@ -95,6 +102,13 @@ impl AuthorizationToken {
                 return Err(AuthorizationTokenError::MissingPart);
             }
             Ok(AuthorizationToken::Resource { token: plus_for_space(&text).into_owned() })
+        } else if kind.eq_ignore_ascii_case("sas") {
+            let (signature, payload) =
+                signature.split_once(';').ok_or(AuthorizationTokenError::MissingPart)?;
+            let signature = Signature::from_base64(&plus_for_space(signature))
+                .ok_or(AuthorizationTokenError::BadSignature)?;
+            let payload = plus_for_space(payload.trim_end_matches(';')).into_owned();
+            Ok(AuthorizationToken::Sas { signature, payload })
         } else {
             Err(AuthorizationTokenError::UnknownType)
         }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::index_path::{IndexPath, IndexPathEnd, IndexStep};
+use super::policies::GeospatialType;
 use crate::definition_error::{DefinitionError, invalid};
 
 /// The indexing policy of a container: which paths are indexed, and with which kinds of index.
@@ -145,8 +146,7 @@ impl IndexingPolicy {
             self.check_special_indexes()?;
             return Ok(self);
         }
-        // The service indexes automatically, whatever the request says.
-        self.automatic = Some(true);
+        self.automatic.get_or_insert(true);
         let mut has_root = false;
         let mut has_etag = false;
         let paths = self.included_paths.iter_mut().map(|included| &mut included.path);
@@ -193,6 +193,40 @@ impl IndexingPolicy {
             )),
             false => Ok(()),
         }
+    }
+
+    /// Checks that spatial indexes have a bounding box on a plane, where coordinates have no limits of their
+    /// own, and none on the earth, where they have.
+    pub(super) fn check_bounding_boxes(&self, surface: GeospatialType) -> Result<(), DefinitionError> {
+        for SpatialIndex { path, bounding_box, .. } in &self.spatial_indexes {
+            match (surface, bounding_box) {
+                (GeospatialType::Geography, None) => {}
+                (GeospatialType::Geography, Some(_)) => {
+                    return Err(invalid(format!(
+                        "The spatial index '{path}' must not have a boundingBox, since the geospatialConfig type of \
+                         the container is Geography."
+                    )));
+                }
+                (GeospatialType::Geometry, None) => {
+                    return Err(invalid(format!(
+                        "The spatial index '{path}' must have a boundingBox, since the geospatialConfig type of the \
+                         container is Geometry."
+                    )));
+                }
+                (GeospatialType::Geometry, Some(bounds)) => {
+                    let side = |name: &str| bounds.get(name).and_then(Value::as_f64);
+                    let ordered =
+                        |low: Option<f64>, high: Option<f64>| low.zip(high).is_some_and(|(l, h)| l < h);
+                    if !ordered(side("xmin"), side("xmax")) || !ordered(side("ymin"), side("ymax")) {
+                        return Err(invalid(format!(
+                            "The boundingBox of the spatial index '{path}' must have numbers xmin below xmax and ymin \
+                             below ymax."
+                        )));
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     fn check_special_indexes(&self) -> Result<(), DefinitionError> {
@@ -293,7 +327,7 @@ mod tests {
         );
         check(
             r#"{"excludedPaths":[{"path":"/_etag/?"}],"automatic":false}"#,
-            r#"{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/_etag/?"}]}"#,
+            r#"{"indexingMode":"consistent","automatic":false,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/_etag/?"}]}"#,
         );
     }
 

@@ -29,6 +29,6 @@ pub use policies::{
     COMPUTED_PROPERTIES_MAX, ChangeFeedPolicy, ComputedProperty, ConflictResolutionMode,
     ConflictResolutionPolicy, GeospatialConfig, GeospatialType, TTL_SECONDS_MAX, TimeToLive,
 };
-pub use properties::{ContainerBody, ContainerProperties};
+pub use properties::{ContainerBody, ContainerProperties, ReplaceError};
 pub use unique_keys::{UNIQUE_KEY_PATHS_MAX, UNIQUE_KEYS_MAX, UniqueKey, UniqueKeyPolicy};
 pub use vectors::{DistanceFunction, VECTOR_DIMENSIONS_MAX, VectorEmbedding, VectorEmbeddingPolicy};

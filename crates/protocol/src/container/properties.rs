@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use thiserror::Error;
 
 use super::full_text::FullTextPolicy;
 use super::indexing_policy::IndexingPolicy;
@@ -121,6 +122,7 @@ impl ContainerProperties {
         }
         self.partition_key.validate().map_err(invalid)?;
         self.indexing_policy = self.indexing_policy.completed()?;
+        self.indexing_policy.check_bounding_boxes(self.geospatial_config.kind)?;
         self.unique_key_policy.validate()?;
         ComputedProperty::validate_all(&self.computed_properties)?;
         let spatial = |name: &str| {
@@ -143,39 +145,43 @@ impl ContainerProperties {
         Ok(self)
     }
 
-    /// The definition after a replace request. Name and partition key must not change. Neither may unique
-    /// keys and vector embeddings, which the request may omit.
-    pub fn replaced_by(&self, next: ContainerProperties) -> Result<ContainerProperties, DefinitionError> {
+    /// The definition after a replace request. Name, partition key and unique keys must not change; a request
+    /// without the unique keys would remove them. Vector embeddings may be added and removed, not changed.
+    pub fn replaced_by(&self, next: ContainerProperties) -> Result<ContainerProperties, ReplaceError> {
         if next.id != self.id {
-            return Err(invalid("Replacing the id of a container is not allowed."));
+            return Err(invalid("Replacing the id of a container is not allowed.").into());
         }
         let (old, new) = (&self.partition_key, &next.partition_key);
         let raised = old.version() == PartitionKeyVersion::V1 && new.version() == PartitionKeyVersion::V2;
         // An omitted partition key reads as the system key, and an omitted version as 1.
         if !new.system_key && (old.paths != new.paths || old.kind != new.kind || raised) {
-            return Err(invalid("Document collection partition key cannot be changed."));
+            return Err(invalid("Document collection partition key cannot be changed.").into());
         }
-        if !next.unique_key_policy.is_empty() && next.unique_key_policy != self.unique_key_policy {
-            return Err(invalid("The unique key policy of a container cannot be changed."));
+        if next.unique_key_policy != self.unique_key_policy {
+            return Err(ReplaceError::UniqueKeysChanged);
         }
-        if !next.vector_embedding_policy.is_empty()
-            && next.vector_embedding_policy != self.vector_embedding_policy
-        {
-            return Err(invalid("The Vector Embedding Policy of a container cannot be changed."));
-        }
+        self.vector_embedding_policy.check_paths_stay(&next.vector_embedding_policy)?;
         self.indexing_policy.check_vector_indexes_stay(&next.indexing_policy)?;
-        Ok(ContainerProperties {
-            partition_key: self.partition_key.clone(),
-            unique_key_policy: self.unique_key_policy.clone(),
-            vector_embedding_policy: self.vector_embedding_policy.clone(),
-            ..next
-        })
+        Ok(ContainerProperties { partition_key: self.partition_key.clone(), ..next })
     }
 
     /// The time to live of items that have none of their own; `None` if items never expire.
     pub fn time_to_live(&self) -> Option<TimeToLive> {
         self.default_ttl.and_then(|seconds| TimeToLive::from_seconds(seconds).ok())
     }
+}
+
+/// Why a container cannot be replaced by another definition.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ReplaceError {
+    /// The new definition is invalid, or not for this container. The service rejects it with status 400.
+    #[error(transparent)]
+    Invalid(#[from] DefinitionError),
+    /// The new definition has other unique keys, or none. The service forbids it with status 403.
+    #[error(
+        "The unique index cannot be modified. To change the unique index, remove the collection and re-create a new one."
+    )]
+    UniqueKeysChanged,
 }
 
 /// The body that describes a container: its definition and its system properties.
@@ -320,25 +326,78 @@ mod tests {
             r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/u"]}]},"vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v","dataType":"float32","dimensions":3,"distanceFunction":"cosine"}]}}"#,
         );
         let next = current
-            .replaced_by(parse(r#"{"id":"c","partitionKey":{"paths":["/pk"]},"defaultTtl":-1}"#))
+            .replaced_by(parse(
+                r#"{"id":"c","partitionKey":{"paths":["/pk"]},"defaultTtl":-1,"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/u"]}]}}"#,
+            ))
             .expect("a fair replace");
         assert_eq!(next.partition_key, current.partition_key);
-        assert_eq!(next.unique_key_policy, current.unique_key_policy);
-        assert_eq!(next.vector_embedding_policy, current.vector_embedding_policy);
+        assert!(next.vector_embedding_policy.is_empty(), "embeddings can be removed");
         assert_eq!(next.time_to_live(), Some(TimeToLive::Forever));
         for body in [
             r#"{"id":"other","partitionKey":{"paths":["/pk"]}}"#,
             r#"{"id":"c","partitionKey":{"paths":["/other"]}}"#,
             r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"MultiHash","version":2}}"#,
-            r#"{"id":"c","partitionKey":{"paths":["/pk"]},"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/x"]}]}}"#,
-            r#"{"id":"c","partitionKey":{"paths":["/pk"]},"vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/w","dataType":"float32","dimensions":3,"distanceFunction":"cosine"}]}}"#,
         ] {
-            assert!(current.replaced_by(parse(body)).is_err(), "{body}");
+            let error = current.replaced_by(parse(body)).expect_err(body);
+            assert!(matches!(error, ReplaceError::Invalid(_)), "{body}");
+        }
+        for body in [
+            r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#,
+            r#"{"id":"c","partitionKey":{"paths":["/pk"]},"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/x"]}]}}"#,
+        ] {
+            assert_eq!(current.replaced_by(parse(body)), Err(ReplaceError::UniqueKeysChanged), "{body}");
         }
         let old = parse(r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#);
         assert!(
             old.replaced_by(parse(r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}"#)).is_err()
         );
+    }
+
+    #[test]
+    fn a_replace_may_add_and_remove_vector_embeddings_but_not_change_them() {
+        let with = |embeddings: &str| {
+            parse(&format!(
+                r#"{{"id":"c","partitionKey":{{"paths":["/pk"]}},"vectorEmbeddingPolicy":{{"vectorEmbeddings":[{embeddings}]}}}}"#
+            ))
+        };
+        let vector = |path: &str, dimensions: u32| {
+            format!(
+                r#"{{"path":"{path}","dataType":"float32","dimensions":{dimensions},"distanceFunction":"cosine"}}"#
+            )
+        };
+        let current = with(&vector("/v", 3));
+        let both = format!("{},{}", vector("/w", 2), vector("/v", 3));
+        let added = current.replaced_by(with(&both)).expect("one is added");
+        assert_eq!(added.vector_embedding_policy.vector_embeddings.len(), 2);
+        assert!(added.replaced_by(with("")).is_ok());
+        let message = current.replaced_by(with(&vector("/v", 4))).expect_err("another length").to_string();
+        assert!(
+            message
+                .starts_with("Paths in existing embedding policy cannot be modified in Collection Replace")
+        );
+    }
+
+    #[test]
+    fn a_spatial_index_has_a_bounding_box_on_a_plane_and_nowhere_else() {
+        let bounds = r#","boundingBox":{"xmin":-10,"ymin":-20,"xmax":10,"ymax":20}"#;
+        let reversed = r#","boundingBox":{"xmin":10,"ymin":-20,"xmax":-10,"ymax":20}"#;
+        let define = |surface: &str, bounds: &str| {
+            let body = format!(
+                r#"{{"id":"c","geospatialConfig":{{"type":"{surface}"}},"indexingPolicy":{{"spatialIndexes":[{{"path":"/p/*","types":["Point"]{bounds}}}]}}}}"#
+            );
+            ContainerProperties::parse(body.as_bytes()).map(drop).map_err(|error| error.message)
+        };
+        assert_eq!(define("Geography", ""), Ok(()));
+        assert_eq!(define("Geometry", bounds), Ok(()));
+        for (surface, bounds) in [
+            ("Geography", bounds),
+            ("Geometry", ""),
+            ("Geometry", reversed),
+            ("Geometry", r#","boundingBox":{}"#),
+        ] {
+            let message = define(surface, bounds).expect_err(bounds);
+            assert!(message.contains("boundingBox"), "{message}");
+        }
     }
 
     #[test]
@@ -365,7 +424,7 @@ mod tests {
             r#"{"path":"/v","type":"flat","quantizationByteSize":2}"#,
             r#"{"path":"/w","type":"flat"},{"path":"/v","type":"diskANN"}"#,
         ] {
-            let message = current.replaced_by(with(indexes)).expect_err(indexes).message;
+            let message = current.replaced_by(with(indexes)).expect_err(indexes).to_string();
             let expected =
                 "Paths in existing vector indexing policy cannot be modified in Collection Replace";
             assert!(message.contains(expected), "{indexes}: {message}");

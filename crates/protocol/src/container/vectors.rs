@@ -15,7 +15,7 @@ use crate::partition::PartitionKeyPath;
 pub const VECTOR_DIMENSIONS_MAX: i64 = 4096;
 const QUANTIZATION_BYTES_MAX: i64 = 512;
 
-/// The properties of a container that are vectors. The policy cannot change once the container exists.
+/// The properties of a container that are vectors. Once the container exists, they can be added and removed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VectorEmbeddingPolicy {
@@ -72,6 +72,22 @@ impl DistanceFunction {
         match self {
             DistanceFunction::Euclidean => true,
             DistanceFunction::Cosine | DistanceFunction::DotProduct => false,
+        }
+    }
+}
+
+impl VectorEmbeddingPolicy {
+    /// Checks that `next` does not change the embeddings that it repeats.
+    pub(super) fn check_paths_stay(&self, next: &VectorEmbeddingPolicy) -> Result<(), DefinitionError> {
+        let changed = |new: &VectorEmbedding| {
+            self.vector_embeddings.iter().any(|old| old.path == new.path && old != new)
+        };
+        match next.vector_embeddings.iter().any(changed) {
+            true => Err(invalid(
+                "Paths in existing embedding policy cannot be modified in Collection Replace. They can only be added \
+                 or removed.",
+            )),
+            false => Ok(()),
         }
     }
 }

@@ -225,6 +225,10 @@ pub(super) fn when(expression: &BoundExpression, wanted: bool, frame_paths: &Bou
         BoundExpression::And(expressions) | BoundExpression::Or(expressions) => {
             Approximation::any_of(each(expressions))
         }
+        BoundExpression::Alternatives(alternatives) if !wanted => {
+            Approximation::all_of(each(alternatives.operands()))
+        }
+        BoundExpression::Alternatives(alternatives) => Approximation::any_of(each(alternatives.operands())),
         BoundExpression::Binary { operator, left, right } => {
             comparison(*operator, (left, right), wanted, frame_paths)
         }

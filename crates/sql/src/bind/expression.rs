@@ -6,7 +6,7 @@ use super::Binder;
 use super::query::QueryPosition;
 use super::scope::Resolution;
 use crate::ast::{Expression, ExpressionKind, LogicalOperator, print_expression};
-use crate::bound::{BoundExpression, BoundStep, ConstantSet};
+use crate::bound::{Alternatives, BoundExpression, BoundStep, ConstantSet};
 use crate::error::{SqlError, code};
 use crate::evaluate::Frame;
 use crate::like::LikePattern;
@@ -62,7 +62,10 @@ impl Binder<'_> {
                 let operands = self.all(operands)?;
                 match operator {
                     LogicalOperator::And => BoundExpression::And(operands),
-                    LogicalOperator::Or => BoundExpression::Or(operands),
+                    LogicalOperator::Or => match Alternatives::new(operands) {
+                        Ok(alternatives) => BoundExpression::Alternatives(Box::new(alternatives)),
+                        Err(operands) => BoundExpression::Or(operands),
+                    },
                 }
             }
             ExpressionKind::Conditional { condition, then, otherwise } => {

@@ -12,6 +12,8 @@ mod scope;
 mod source;
 mod vector;
 
+use std::collections::HashMap;
+
 use smol_str::SmolStr;
 
 use crate::ast::{Collection, Expression, OrderBy, Query, Selection};
@@ -34,6 +36,16 @@ pub(crate) enum MissingParameter {
     Defer,
 }
 
+/// The work units of all constant expressions of a query, which are evaluated while it is bound.
+const CONSTANT_UNITS_MAX: u64 = 1_000_000;
+
+/// The longest list of parameters that is searched for each use of one.
+const SEARCHED_PARAMETERS_MAX: usize = 16;
+
+fn plain_name(parameter: &str) -> &str {
+    parameter.strip_prefix('@').unwrap_or(parameter)
+}
+
 /// Binds a query that is not a subquery.
 pub(crate) fn bind(
     query: &Query,
@@ -51,6 +63,8 @@ pub(crate) fn bind(
 /// The state of binding one query.
 struct Binder<'a> {
     parameters: &'a [(SmolStr, Value)],
+    /// The values of a long list of parameters, by name without `@`; empty for a short one.
+    parameters_by_name: HashMap<&'a str, &'a Value>,
     schema: &'a QuerySchema,
     unbound: MissingParameter,
     /// The context in which constant expressions are evaluated.
@@ -74,14 +88,23 @@ impl<'a> Binder<'a> {
         unbound: MissingParameter,
     ) -> Result<Binder<'a>, SqlError> {
         let computed = schema.computed_properties.iter().map(parse_computed).collect::<Result<_, _>>()?;
-        let context = EvaluationContext::new(QueryContext::default(), schema);
-        Ok(Binder { parameters, schema, unbound, context, computed, scopes: Scopes::default() })
+        let limit = QueryContext { work_units_max: Some(CONSTANT_UNITS_MAX), ..QueryContext::default() };
+        let context = EvaluationContext::new(limit, schema);
+        let mut parameters_by_name = HashMap::new();
+        if parameters.len() > SEARCHED_PARAMETERS_MAX {
+            // Of two parameters with one name, the first counts.
+            parameters_by_name.extend(parameters.iter().rev().map(|(name, value)| (plain_name(name), value)));
+        }
+        let scopes = Scopes::default();
+        Ok(Binder { parameters, parameters_by_name, schema, unbound, context, computed, scopes })
     }
 
     /// The value of a parameter; names are compared with and without the `@`.
     fn parameter(&self, name: &str) -> Option<&'a Value> {
-        let plain = |given: &'a SmolStr| given.strip_prefix('@').unwrap_or(given);
-        self.parameters.iter().find(|(given, _)| plain(given) == name).map(|(_, value)| value)
+        if !self.parameters_by_name.is_empty() {
+            return self.parameters_by_name.get(name).copied();
+        }
+        self.parameters.iter().find(|(given, _)| plain_name(given) == name).map(|(_, value)| value)
     }
 
     fn unbound_parameter(&self, name: &str, span: Span) -> SqlError {

@@ -4,10 +4,12 @@
 //! The binder builds it once. Evaluation reads it for every row and allocates only for the values of that
 //! row.
 
+mod alternatives; // long disjunctions
 mod output; // what rows are made of, and when they are known
 
 use smol_str::SmolStr;
 
+pub(crate) use alternatives::Alternatives;
 pub use output::{InputOrder, RowOrigin};
 
 use crate::ast::{BinaryOperator, Direction, SubqueryKind, UnaryOperator};
@@ -42,6 +44,8 @@ pub(crate) enum BoundExpression {
     And(Box<[BoundExpression]>),
     /// A disjunction, `a OR b OR …`.
     Or(Box<[BoundExpression]>),
+    /// A long disjunction, whose operands are found by the value of a path.
+    Alternatives(Box<Alternatives>),
     /// A conditional, `a ? b : c`.
     Conditional(Box<[BoundExpression; 3]>),
     /// A membership test, `a IN (…)`.
@@ -67,7 +71,7 @@ pub(crate) enum BoundExpression {
 }
 
 /// One step of a bound path.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum BoundStep {
     /// The property of this name.
     Name(SmolStr),
@@ -221,6 +225,7 @@ impl BoundExpression {
                 BoundExpression::Array(expressions)
                 | BoundExpression::And(expressions)
                 | BoundExpression::Or(expressions) => any_of(expressions),
+                BoundExpression::Alternatives(alternatives) => any_of(alternatives.operands()),
                 BoundExpression::Object(members) => {
                     members.iter().any(|(_, expression)| expression.any(found))
                 }

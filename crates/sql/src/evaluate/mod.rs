@@ -151,7 +151,18 @@ impl BoundExpression {
 
     /// Whether the value is exactly `true`.
     pub(crate) fn is_true(&self, frame: &Frame<'_>, context: &EvaluationContext<'_>) -> bool {
-        self.evaluate(frame, context).is_true()
+        match self {
+            BoundExpression::And(operands) => {
+                context.budget().spend(self.width())
+                    && operands.iter().all(|operand| operand.is_true(frame, context))
+            }
+            BoundExpression::Alternatives(alternatives) => {
+                let candidates = alternatives.candidates(&alternatives.selector().evaluate(frame, context));
+                context.budget().spend(1 + candidates.clone().count() as u64)
+                    && candidates.into_iter().any(|operand| operand.is_true(frame, context))
+            }
+            _ => self.evaluate(frame, context).is_true(),
+        }
     }
 
     /// The work units of the expression itself: one, plus one per operand.
@@ -199,6 +210,16 @@ impl BoundExpression {
             }
             BoundExpression::And(operands) => logical(operands, false, frame, context),
             BoundExpression::Or(operands) => logical(operands, true, frame, context),
+            BoundExpression::Alternatives(alternatives) => {
+                let selected = alternatives.selector().evaluate(frame, context);
+                if selected.is_defined() {
+                    let candidates = alternatives.candidates(&selected);
+                    context.budget().spend(candidates.clone().count() as u64);
+                    return logical(candidates, true, frame, context);
+                }
+                context.budget().spend(alternatives.operands().len() as u64);
+                logical(alternatives.operands(), true, frame, context)
+            }
             BoundExpression::In { needle, haystack, negated } => {
                 let needle = needle.evaluate(frame, context);
                 if !needle.is_defined() {
@@ -273,8 +294,8 @@ fn walk<'a>(value: &'a Value, steps: &[BoundStep]) -> &'a Value {
 
 /// Evaluates a chain of AND (`decisive` is `false`) or OR (`decisive` is `true`): one decisive operand
 /// decides; otherwise the result is undefined if any operand is not a boolean.
-fn logical(
-    operands: &[BoundExpression],
+fn logical<'a>(
+    operands: impl IntoIterator<Item = &'a BoundExpression>,
     decisive: bool,
     frame: &Frame<'_>,
     context: &EvaluationContext<'_>,

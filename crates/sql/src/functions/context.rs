@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 
 use super::full_text::Term;
 use super::spatial::PreparedGeometry;
-use super::string::Pattern;
+use super::string::{Pattern, uncompiled_units};
 use crate::context::{QueryContext, QuerySchema};
 use crate::value::Object;
 use crate::work_budget::WorkBudget;
@@ -37,7 +37,7 @@ impl<'a> FunctionContext<'a> {
         FunctionContext {
             now: context.now,
             schema,
-            budget: WorkBudget::new(),
+            budget: WorkBudget::new(context.work_units_max),
             rng: RefCell::new(fastrand::Rng::with_seed(context.random_seed)),
             regexes: RecentCache::default(),
             geometries: RecentCache::default(),
@@ -60,7 +60,16 @@ impl<'a> FunctionContext<'a> {
     ) -> Option<bool> {
         self.regexes.with(
             |known| known.0 == pattern && known.1 == modifiers,
-            || ((pattern.into(), modifiers.into()), compile(pattern, modifiers)),
+            || {
+                let known = (pattern.into(), modifiers.into());
+                // Compiling takes far longer than matching a short text.
+                if !self.budget.spend(uncompiled_units(pattern)) {
+                    return (known, None);
+                }
+                let compiled = compile(pattern, modifiers);
+                self.budget.spend(compiled.as_ref().map_or(0, Pattern::compile_units));
+                (known, compiled)
+            },
             |pattern| {
                 let pattern = pattern.as_ref()?;
                 self.budget.spend(pattern.units(text)).then(|| pattern.regex.is_match(text))

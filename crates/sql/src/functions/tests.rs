@@ -12,7 +12,10 @@ pub(super) fn call(name: &str, args: &[&str]) -> String {
     let args: Vec<Value> = args.iter().map(|text| value(text)).collect();
     let schema = QuerySchema::default();
     // The time 2021-01-02T03:04:05.0000000Z.
-    let context = FunctionContext::new(QueryContext { now: 16_095_566_450_000_000, random_seed: 1 }, &schema);
+    let context = FunctionContext::new(
+        QueryContext { now: 16_095_566_450_000_000, ..QueryContext::default() },
+        &schema,
+    );
     show(&(find(name).expect("a known function").call)(&args, &context))
 }
 
@@ -203,7 +206,7 @@ proptest! {
     ) {
         let geometry = if plane { GeometryKind::Geometry } else { GeometryKind::Geography };
         let schema = QuerySchema { geometry, ..QuerySchema::default() };
-        let context = FunctionContext::new(QueryContext { now, random_seed: 1 }, &schema);
+        let context = FunctionContext::new(QueryContext { now, ..QueryContext::default() }, &schema);
         for function in all() {
             let most = function.max_args.unwrap_or(args.len()) + 1;
             for count in 0..=most.min(args.len()) {

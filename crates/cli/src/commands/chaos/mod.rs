@@ -8,9 +8,11 @@ use std::time::Duration;
 use chaos::scenario::Variant;
 use chaos::schedule::RunOptions;
 use chaos::{Progress, Report, RunError, Scenario, Schedule, TargetAccount, TargetError, built_in};
+use control_client::ControlClient;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::arguments::{Chaos, Switch};
+use crate::control;
 use crate::exit::CommandError;
 use crate::output;
 use crate::shutdown::Signals;
@@ -35,7 +37,7 @@ pub(crate) fn run(chaos: &Chaos) -> Result<(), CommandError> {
     let runtime = super::runtime()?;
     // An account that runs already has one kind of write regions; runs for the other kind are skipped.
     let only = match chaos.attach {
-        true => Some(runtime.block_on(TargetAccount::write_regions_of(&chaos.control))?),
+        true => Some(runtime.block_on(TargetAccount::write_regions_of(&control_client(chaos)?))?),
         false => None,
     };
     let mut schedules = Vec::new();
@@ -75,7 +77,7 @@ pub(crate) fn run(chaos: &Chaos) -> Result<(), CommandError> {
             runtime.block_on(execute(chaos, schedule, (number + 1, schedules.len()), &mut signals))?;
         if chaos.json {
             let line = serde_json::to_string(&report);
-            output::data(&line.map_err(|error| CommandError::other(format!("no JSON: {error}")))?);
+            output::json_text(&line.map_err(|error| CommandError::other(format!("no JSON: {error}")))?);
         } else {
             output::data(&text::report(&report));
         }
@@ -135,6 +137,11 @@ fn scenario(name: &str) -> Result<Scenario, CommandError> {
     Scenario::read(&stem, &text).map_err(|error| unreadable(error.to_string()))
 }
 
+/// A client of the control port of the account that runs already.
+fn control_client(chaos: &Chaos) -> Result<ControlClient, CommandError> {
+    control::client(&chaos.control, chaos.control_token.as_deref())
+}
+
 /// Executes one schedule; `position` is its number and the number of all.
 async fn execute(
     chaos: &Chaos,
@@ -144,7 +151,7 @@ async fn execute(
 ) -> Result<Report, CommandError> {
     let account = if chaos.attach {
         let connection = chaos.account.connection_string();
-        TargetAccount::attach(&connection, &chaos.control, schedule).await?
+        TargetAccount::attach(&connection, control_client(chaos)?, schedule).await?
     } else {
         TargetAccount::start(schedule).await?
     };
@@ -215,6 +222,7 @@ impl ProgressLine {
         let Progress { elapsed, done, failed, faults, .. } = progress;
         self.bar.set_position(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
         let active = if faults.is_empty() { "no fault".to_owned() } else { faults.join(", ") };
+        let active = output::printable(&active);
         self.bar.set_message(format!("{done} operations, {failed} failed; {active}"));
     }
 }
@@ -227,7 +235,7 @@ impl Drop for ProgressLine {
 
 /// The title of a run: `region-down, one region writes`.
 fn title(name: &str, variant: &str) -> String {
-    format!("{name}, {variant}")
+    output::printable(&format!("{name}, {variant}")).into_owned()
 }
 
 impl From<TargetError> for CommandError {

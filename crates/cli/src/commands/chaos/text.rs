@@ -7,7 +7,7 @@ use chaos::sample::OperationSummary;
 use chaos::{Scenario, Schedule};
 
 use super::title;
-use crate::output::Table;
+use crate::output::{Table, printable};
 
 /// A table with a row for each scenario.
 pub(super) fn list(scenarios: &[Scenario]) -> String {
@@ -74,7 +74,7 @@ pub(super) fn report(report: &Report) -> String {
     }
     for result in report.guarantees.iter().filter(|result| result.violations > 0) {
         lines.push(format!("VIOLATED {} times: {}", result.violations, result.guarantee.description()));
-        lines.extend(result.examples.iter().map(|example| format!("  {example}")));
+        lines.extend(result.examples.iter().map(|example| format!("  {}", printable(example))));
     }
     let held = report.guarantees.iter().filter(|result| result.violations == 0);
     let held: Vec<&str> = held.map(|result| result.guarantee.label()).collect();
@@ -120,7 +120,7 @@ fn regions(impact: &FaultImpact) -> Option<String> {
         Some(found) => format!("found again {} after its end", seconds(found)),
         None => "not found again".to_owned(),
     });
-    Some(format!("{}: {}", impact.fault, parts.join("; ")))
+    Some(format!("{}: {}", printable(&impact.fault), parts.join("; ")))
 }
 
 /// The failed operations as text: `0`, or `43 unavailable, 3 undecided`.

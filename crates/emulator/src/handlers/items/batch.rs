@@ -16,7 +16,7 @@ use super::batch_operation::{
 };
 use super::partition_key;
 use super::partition_response::{PartitionResponse, check_session};
-use super::scope::{Target, range_gone, target};
+use super::scope::{range_gone, range_scope};
 use super::{body, item_write};
 use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
@@ -132,10 +132,8 @@ impl Batch<'_> {
         let headers = request.call.headers;
         let continue_on_error =
             RequestHeaders::flag(headers.batch_continue_on_error, name::BATCH_CONTINUE_ON_ERROR)?;
-        let range = match target(request, schema)? {
-            Target::Range(scope) => Some(scope),
-            Target::Key(_) | Target::Everywhere(_) => None,
-        };
+        // Each operation is authorized by its own partition key, when its address is made.
+        let range = range_scope(request)?;
         for partition in range.iter().flat_map(|scope| &scope.partitions) {
             self.check_session(partition)?;
         }

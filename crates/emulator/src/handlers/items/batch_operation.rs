@@ -13,7 +13,7 @@ use protocol::status::Status;
 use sql::{QueryContext, Value};
 
 use super::body;
-use super::item_write::{self, is_indexing_directive};
+use super::item_write::{self, indexes};
 use super::partition_key::{self, PartitionAddress};
 use super::patch::Patch;
 use crate::handlers::ItemRequest;
@@ -56,8 +56,12 @@ impl<'a> PreparedOperation<'a> {
         now: u64,
     ) -> Result<PreparedOperation<'a>, ServiceError> {
         check_options(&operation)?;
+        let directive = operation.indexing_directive.as_deref().unwrap_or_default();
+        let indexed = indexes(directive.as_bytes()).ok_or_else(|| {
+            ServiceError::bad_request(format!("The indexing directive '{directive}' is invalid."))
+        })?;
         let body = body::as_text(operation.resource_body.unwrap_or_default())?;
-        let document = || Document::parse(&body, schema, now);
+        let document = || Document::parse(&body, schema, now).map(|document| document.indexed(indexed));
         let kind = match operation.operation_type {
             BatchOperationType::Create => PreparedKind::Create(document()?),
             BatchOperationType::Upsert => PreparedKind::Upsert(document()?),
@@ -93,7 +97,7 @@ impl<'a> PreparedOperation<'a> {
                 PreparedKind::Create(document)
                 | PreparedKind::Upsert(document)
                 | PreparedKind::Replace(document),
-            ) => Ok(PartitionAddress::at(request, document.epk.clone())),
+            ) => PartitionAddress::at(request, document.epk.clone()),
             (None, PreparedKind::Patch(_) | PreparedKind::Read | PreparedKind::Delete) => {
                 Err(partition_key::mismatch())
             }
@@ -151,7 +155,7 @@ impl<'a> PreparedOperation<'a> {
             }
             PreparedKind::Patch(patch) => {
                 let schema = Arc::clone(transaction.schema());
-                let sql_context = QueryContext { now: context.now.0, random_seed: 0 };
+                let sql_context = QueryContext { now: context.now.0, ..QueryContext::default() };
                 let change = |item: &Value| patch.apply(item, &schema, sql_context);
                 let written = transaction.patch(epk, &self.id, precondition, change)?;
                 Ok(context.write_result(&written, charge::patch(patch.len())))
@@ -191,13 +195,8 @@ impl<'a> PreparedOperation<'a> {
     }
 }
 
-/// Rejects an operation whose options are unknown or cannot be obeyed.
+/// Rejects an operation with an option that cannot be obeyed.
 fn check_options(operation: &RequestedOperation<'_>) -> Result<(), ServiceError> {
-    if let Some(directive) = &operation.indexing_directive
-        && !is_indexing_directive(directive)
-    {
-        return Err(ServiceError::bad_request(format!("The indexing directive '{directive}' is invalid.")));
-    }
     match operation.time_to_live_seconds {
         Some(_) => Err(ServiceError::bad_request(
             "'timeToLiveInSeconds' is not supported in a batch; set the property 'ttl' of the item.",

@@ -38,7 +38,7 @@ pub(super) fn change_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceErr
     }
     let limit = headers.page_size()?.limit(PAGE_ITEMS_DEFAULT);
     let filter = filter(request, &schema)?;
-    let context = QueryContext { now: request.call.now.0, random_seed: 0 };
+    let context = QueryContext { now: request.call.now.0, ..QueryContext::default() };
     let failure = RefCell::new(None);
     let accept = |item: &Item| {
         let Some(statement) = &filter else { return true };
@@ -156,7 +156,9 @@ fn start(headers: &RequestHeaders<'_>, mode: FeedMode) -> Result<FeedStart, Serv
 }
 
 fn seconds(date: &str) -> Result<u64, ServiceError> {
-    httpdate::parse_http_date(date)
+    // The SDK for Go names the time zone UTC.
+    let in_gmt = date.strip_suffix(" UTC").map(|time| format!("{time} GMT"));
+    httpdate::parse_http_date(in_gmt.as_deref().unwrap_or(date))
         .ok()
         .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok())
         .map(|since| since.as_secs())

@@ -28,6 +28,8 @@ pub(super) fn delete_partition(request: &ItemRequest<'_>) -> Result<Reply, Servi
             .index
             .range(&entries)
             .filter_map(|entry| state.item(entry.ordinal()).cloned())
+            // The entries of a longer key may begin with this one.
+            .filter(|item| item.epk == address.epk)
             .take(STEP)
             .collect();
         let (partition, commit) = store.write(&address.epk, request.write_context(), |transaction| {

@@ -9,7 +9,7 @@ use super::body;
 use super::partition_key::{self, PartitionAddress};
 use super::partition_response::PartitionResponse;
 use crate::handlers::ItemRequest;
-use crate::request::{ItemOperation, RequestHeaders};
+use crate::request::{ItemOperation, RequestHeaders, invalid_value};
 use crate::response::{Reply, ServiceError};
 use engine::charge;
 use engine::items::Item;
@@ -36,9 +36,19 @@ pub(super) fn is_minimal(headers: &RequestHeaders<'_>) -> Result<bool, ServiceEr
     Ok(prefers || declines)
 }
 
-/// Whether this is a known value of `x-ms-indexing-directive`.
-pub(super) fn is_indexing_directive(text: &str) -> bool {
-    ["Default", "Include", "Exclude"].iter().any(|known| known.eq_ignore_ascii_case(text))
+/// Whether an indexing directive lets the properties of an item be indexed; `None` if it is unknown.
+pub(super) fn indexes(directive: &[u8]) -> Option<bool> {
+    let is = |word: &str| directive.eq_ignore_ascii_case(word.as_bytes());
+    match is("exclude") {
+        true => Some(false),
+        false => ["", "default", "include"].into_iter().any(is).then_some(true),
+    }
+}
+
+/// Whether the properties of the item are indexed, by `x-ms-indexing-directive`.
+fn is_indexed(headers: &RequestHeaders<'_>) -> Result<bool, ServiceError> {
+    let Some(directive) = headers.indexing_directive else { return Ok(true) };
+    indexes(directive.as_bytes()).ok_or_else(|| invalid_value(name::INDEXING_DIRECTIVE, directive))
 }
 
 /// A parsed write: the document, its logical partition and its precondition.
@@ -52,7 +62,7 @@ impl<'a> ItemWrite<'a> {
     /// Parses the body as a document and checks that its partition key is the one in the headers.
     pub(super) fn read(request: &ItemRequest<'a>) -> Result<ItemWrite<'a>, ServiceError> {
         let schema = request.container.store.schema();
-        let mut document = body::document(request, &schema)?;
+        let mut document = body::document(request, &schema)?.indexed(is_indexed(request.call.headers)?);
         let address = partition_key::address(request, &schema)?;
         if let Err(error) = partition_key::check_document(&document, &address) {
             return Err(match &request.operation {
@@ -65,6 +75,11 @@ impl<'a> ItemWrite<'a> {
             document.prepare_replacement(old);
         }
         Ok(ItemWrite { document, address, precondition: precondition(request.call.headers)? })
+    }
+
+    /// The id of the document in the body.
+    pub(super) fn id(&self) -> &str {
+        &self.document.id
     }
 
     /// Stores the document with `write`. Only `write` runs under the partition's write lock.

@@ -31,11 +31,15 @@ pub(super) struct PartitionAddress {
 }
 
 impl PartitionAddress {
-    /// The logical partition with this effective partition key.
-    pub(super) fn at(request: &ItemRequest<'_>, epk: EffectivePartitionKey) -> PartitionAddress {
+    /// The logical partition with this effective partition key, if the caller may use it.
+    pub(super) fn at(
+        request: &ItemRequest<'_>,
+        epk: EffectivePartitionKey,
+    ) -> Result<PartitionAddress, ServiceError> {
+        request.authorized.check_key(&epk)?;
         let partition =
             PartitionView::new(request.container.store.partition_of(&epk), request.call.read_context);
-        PartitionAddress { epk, partition }
+        Ok(PartitionAddress { epk, partition })
     }
 
     /// The id of the item in a path, which may contain its `_rid` instead.
@@ -105,13 +109,15 @@ pub(super) fn address(
     request: &ItemRequest<'_>,
     schema: &ContainerSchema,
 ) -> Result<PartitionAddress, ServiceError> {
-    let key = of_request(request.call.headers, schema)?.ok_or_else(|| {
-        ServiceError::bad_request(format!(
+    let Some(key) = of_request(request.call.headers, schema)? else {
+        // Of a caller with rights to some partition keys only, this is a request for all of them.
+        request.authorized.check_range(&EpkRange::FULL)?;
+        return Err(ServiceError::bad_request(format!(
             "PartitionKey extracted from document doesn't match the one specified in the header: \
              this operation needs the header {}",
             name::PARTITION_KEY
-        ))
-    })?;
+        )));
+    };
     let address = address_of(request, schema, &key)?;
     request.admit(&address.partition)?;
     Ok(address)
@@ -126,7 +132,7 @@ pub(super) fn address_of(
     if schema.partition_key.completeness(key) != KeyCompleteness::Complete {
         return Err(mismatch());
     }
-    Ok(PartitionAddress::at(request, effective_key(&schema.partition_key, key)))
+    PartitionAddress::at(request, effective_key(&schema.partition_key, key))
 }
 
 /// Rejects a document whose partition key is not the one in the header.

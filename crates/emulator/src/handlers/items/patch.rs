@@ -26,7 +26,7 @@ pub(super) fn patch(request: &ItemRequest<'_>, id: &str) -> Result<Reply, Servic
     let address = partition_key::address(request, &schema)?;
     let id = address.item_id(request, id);
     let precondition = item_write::precondition(request.call.headers)?;
-    let context = QueryContext { now: request.call.now.0, random_seed: 0 };
+    let context = QueryContext { now: request.call.now.0, ..QueryContext::default() };
     let (partition, commit) = store.write(&address.epk, request.write_context(), |transaction| {
         let schema = transaction.schema().clone();
         transaction.patch(&address.epk, &id, precondition, |item| patch.apply(item, &schema, context))

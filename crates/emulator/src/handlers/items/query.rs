@@ -8,16 +8,16 @@ use sql::{QueryContext, RowOrigin, Statement, SupportedFeatures};
 
 use super::partition_response::{PartitionResponse, check_session};
 use super::query_body::{QueryText, read_query};
-use super::scope::{Target, target};
+use super::scope::{Target, authorized_scope, key_range, target};
 use super::{as_of, partition_key, query_plan};
 use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
 use crate::response::{Reply, ServiceError};
 use clock::Stopwatch;
-use engine::blocking::run_blocking;
 use engine::charge::{self, QueryWork};
 use engine::query::{
-    Continuation, ContinuationToken, IndexMetrics, PageBody, QueryOutcome, QueryRequest, Scope,
+    Continuation, ContinuationToken, IndexMetrics, PageBody, QueryOutcome, QueryRequest, RunError, Scope,
+    check_order_by,
 };
 use engine::store::ContainerSchema;
 
@@ -26,11 +26,14 @@ const PAGE_ROWS_DEFAULT: usize = 1000;
 
 /// Runs a query over a logical partition, a partition key range, or all partitions if nothing needs merging.
 pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
+    request.call.check_query_length()?;
     let stopwatch = Stopwatch::start();
     request.call.headers.check_continuation_limit()?;
     let schema = request.container.store.schema();
     let QueryText { text, parameters, resume } = read_query(request)?;
     let statement = Statement::prepare(&text, &parameters, &schema.sql).map_err(query_plan::sql_error)?;
+    check_order_by(statement.access_path(), &schema)
+        .map_err(|error| ServiceError::bad_request(error.to_string()))?;
     let compiled = stopwatch.elapsed();
     let from = match continuation(request)? {
         // Aggregates and sorted results cannot continue after an item.
@@ -41,7 +44,7 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     };
     let scope = scope_of(request, &schema, &statement)?;
     let scope = match &from {
-        Some(from) => scope_after_split(request, &statement, scope, from),
+        Some(from) => scope_after_split(request, &schema, &statement, scope, from)?,
         None => scope,
     };
     let scope = as_of::apply(request, scope)?;
@@ -56,7 +59,7 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
         page = page.without_system_properties();
     }
     let now = request.call.now;
-    let context = QueryContext { now: now.0, random_seed: now.0 as u64 };
+    let context = QueryContext { now: now.0, random_seed: now.0 as u64, ..QueryContext::default() };
     let run = QueryRequest {
         statement: &statement,
         scope: scope.clone(),
@@ -65,12 +68,13 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
         from,
         resume,
         backwards: false,
+        limit: request.call.evaluation.run_limit(),
     };
     run.check_token().map_err(|error| ServiceError::bad_request(error.to_string()))?;
     run.check_resume_filter().map_err(|error| ServiceError::bad_request(error.to_string()))?;
     let unusual_tie_order = run.unusual_tie_order();
-    let outcome = if run.may_take_long() { run_blocking(|| run.run(&mut page)) } else { run.run(&mut page) };
-    let outcome = outcome.map_err(query_plan::sql_error)?;
+    request.call.interrupt_if(run.may_take_long())?;
+    let outcome = run.run(&mut page).map_err(run_error)?;
     let ran = stopwatch.elapsed() - compiled;
     let cost = charge::query(outcome.work);
     let mut reply = page_reply(request, &scope, page, &outcome).charge(cost);
@@ -94,6 +98,14 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     Ok(reply)
 }
 
+/// The error of a run without a page, or the interruption of one that may do more elsewhere.
+pub(super) fn run_error(error: RunError) -> ServiceError {
+    match error {
+        RunError::Sql(error) => query_plan::sql_error(error),
+        RunError::Interrupted => ServiceError::interrupted(),
+    }
+}
+
 /// The scope of a query, or the error that tells the client to merge the results itself.
 fn scope_of(
     request: &ItemRequest<'_>,
@@ -107,11 +119,7 @@ fn scope_of(
     if let sql::PartitionKeyFilter::Points(keys) = statement.partition_key_filter(&schema.partition_key)
         && let [key] = keys.as_slice()
     {
-        return Ok(Scope::of_range(
-            &request.container.store,
-            partition_key::range_of(key, schema),
-            request.call.read_context,
-        ));
+        return authorized_scope(request, partition_key::range_of(key, schema));
     }
     check_cross_partition(request.call.headers)?;
     if statement.has_from() && statement.needs_merge() {
@@ -135,22 +143,27 @@ fn scope_of(
 /// other child has no rows. For any other query each child returns its own rows.
 fn scope_after_split(
     request: &ItemRequest<'_>,
+    schema: &ContainerSchema,
     statement: &Statement,
     scope: Scope,
     from: &Continuation,
-) -> Scope {
+) -> Result<Scope, ServiceError> {
     let one_for_all = from.returned_rows().is_some()
         || statement.is_limited()
         || statement.row_origin() != RowOrigin::Documents;
-    let begun = from.range();
+    let mut begun = from.range();
+    // A token of a query over more than this key continues within the key only.
+    if let Some(key) = key_range(request, schema)? {
+        begun = begun.intersect(&key).unwrap_or_else(|| scope.within.clone());
+    }
     if !one_for_all || begun == scope.within || !begun.covers(&scope.within) {
-        return scope;
+        return Ok(scope);
     }
     if begun.min != scope.within.min {
         let nothing = EpkRange::new(scope.within.min.clone(), scope.within.min.clone());
-        return Scope { within: nothing, ..scope };
+        return Ok(Scope { within: nothing, ..scope });
     }
-    Scope { partitions: request.container.store.views_over(&begun, request.call.read_context), within: begun }
+    authorized_scope(request, begun)
 }
 
 /// Rejects a cross-partition query whose header does not enable it.

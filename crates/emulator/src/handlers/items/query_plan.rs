@@ -12,6 +12,7 @@ use engine::store::ContainerSchema;
 
 /// Returns the plan of a query, or an error if it needs features that the client does not support.
 pub(super) fn query_plan(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
+    request.call.check_query_length()?;
     let schema = request.container.store.schema();
     let QueryText { text, parameters, .. } = read_query(request)?;
     let statement = Statement::prepare_plan(&text, &parameters, &schema.sql).map_err(sql_error)?;

@@ -7,12 +7,12 @@ use sql::{QueryContext, Statement};
 
 use super::partition_response::check_session;
 use super::scope::target;
-use super::{as_of, query, query_plan};
+use super::{as_of, query};
 use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
 use crate::response::{Reply, ServiceError};
 use engine::charge;
-use engine::query::{PageBody, QueryRequest};
+use engine::query::{PageBody, QueryRequest, RunLimit};
 
 /// Items per page when the client does not set a page size.
 const PAGE_ITEMS_DEFAULT: usize = 100;
@@ -39,7 +39,7 @@ pub(super) fn read_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError
     if RequestHeaders::flag(headers.exclude_system_properties, name::EXCLUDE_SYSTEM_PROPERTIES)? {
         page = page.without_system_properties();
     }
-    let context = QueryContext { now: request.call.now.0, random_seed: 0 };
+    let context = QueryContext { now: request.call.now.0, ..QueryContext::default() };
     let run = QueryRequest {
         statement: &EVERYTHING,
         scope: scope.clone(),
@@ -48,8 +48,9 @@ pub(super) fn read_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError
         from,
         resume: None,
         backwards: headers.is_reversed()?,
+        limit: RunLimit::none(),
     };
-    let outcome = run.run(&mut page).map_err(query_plan::sql_error)?;
+    let outcome = run.run(&mut page).map_err(query::run_error)?;
     let cost = charge::feed(page.count(), page.bytes());
     query::charge_partitions(request, &scope, &outcome, cost);
     Ok(query::page_reply(request, &scope, page, &outcome).charge(cost))

@@ -8,6 +8,7 @@ use crate::response::{Reply, ServiceError};
 pub(super) fn replace(request: &ItemRequest<'_>, id: &str) -> Result<Reply, ServiceError> {
     let write = ItemWrite::read(request)?;
     let id = write.address.item_id(request, id);
+    request.authorized.check_id(&id, write.id())?;
     write.store(request, |transaction, document, precondition| {
         transaction.replace(&id, document, precondition)
     })

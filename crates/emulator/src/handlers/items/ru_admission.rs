@@ -130,6 +130,9 @@ impl ItemRequest<'_> {
 
     /// Charges the partition, and multiplies the charge in the response by the factor of the consistency level.
     pub(super) fn charge_outcome(&self, outcome: Result<Reply, ServiceError>) -> Result<Reply, ServiceError> {
+        if outcome.as_ref().is_err_and(|error| error.is_interruption) {
+            return outcome;
+        }
         if let Some(partition) = self.ru_admission.charged_partition.get() {
             let units = match &outcome {
                 Ok(reply) => reply.charge,

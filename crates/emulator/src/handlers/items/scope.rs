@@ -30,28 +30,63 @@ impl Target {
     }
 }
 
-/// Parses partition key, partition key range id and EPK range.
+/// The part of the container that partition key, partition key range id and EPK range select together: each of
+/// them narrows it. An error if the caller may not read all of it.
 pub(super) fn target(request: &ItemRequest<'_>, schema: &ContainerSchema) -> Result<Target, ServiceError> {
+    let key = key_range(request, schema)?;
+    if let Some(scope) = range_scope(request)? {
+        let within = match &key {
+            Some(key) => scope.within.intersect(key).unwrap_or_else(|| nothing_of(&scope.within)),
+            None => scope.within,
+        };
+        request.authorized.check_range(key.as_ref().unwrap_or(&within))?;
+        return Ok(Target::Range(Scope { within, ..scope }));
+    }
+    let within = match (key, epk_range(request.call.headers)?) {
+        (Some(key), Some(within)) => key.intersect(&within).unwrap_or_else(|| nothing_of(&key)),
+        (Some(key), None) => return Ok(Target::Key(authorized_scope(request, key)?)),
+        (None, Some(within)) => within,
+        (None, None) => return Ok(Target::Everywhere(authorized_scope(request, EpkRange::FULL)?)),
+    };
+    Ok(Target::Range(authorized_scope(request, within)?))
+}
+
+/// The scope of an EPK range, if the caller may read all of it.
+pub(super) fn authorized_scope(request: &ItemRequest<'_>, within: EpkRange) -> Result<Scope, ServiceError> {
+    request.authorized.check_range(&within)?;
+    Ok(Scope::of_range(&request.container.store, within, request.call.read_context))
+}
+
+/// The EPK range of the partition key in the headers, if there is one.
+pub(super) fn key_range(
+    request: &ItemRequest<'_>,
+    schema: &ContainerSchema,
+) -> Result<Option<EpkRange>, ServiceError> {
+    let key = partition_key::of_request(request.call.headers, schema)?;
+    Ok(key.map(|key| partition_key::range_of(&key, schema)))
+}
+
+/// The physical partition that the headers name, or the part of it that they name too; `None` if they name
+/// none. Whether the caller may read it is not checked.
+pub(super) fn range_scope(request: &ItemRequest<'_>) -> Result<Option<Scope>, ServiceError> {
     let headers = request.call.headers;
-    let store = &request.container.store;
     let read_context = request.call.read_context;
+    let Some(id) = RequestHeaders::text(headers.partition_key_range_id, name::PARTITION_KEY_RANGE_ID)? else {
+        return Ok(None);
+    };
     let within = epk_range(headers)?;
-    if let Some(id) = RequestHeaders::text(headers.partition_key_range_id, name::PARTITION_KEY_RANGE_ID)? {
-        // Some clients put the container in front: `{rid},{id}`.
-        let id = id.rsplit(',').next().unwrap_or(id);
-        let partition = store.partition(id).ok_or_else(|| range_gone(id))?;
-        if partition.is_splitting(read_context.uptime) {
-            return Err(range_splitting(id));
-        }
-        return Ok(Target::Range(Scope::of_partition(partition, within.as_ref(), read_context)));
+    // Some clients put the container in front: `{rid},{id}`.
+    let id = id.rsplit(',').next().unwrap_or(id);
+    let partition = request.container.store.partition(id).ok_or_else(|| range_gone(id))?;
+    if partition.is_splitting(read_context.uptime) {
+        return Err(range_splitting(id));
     }
-    if let Some(key) = partition_key::of_request(headers, schema)? {
-        return Ok(Target::Key(Scope::of_range(store, partition_key::range_of(&key, schema), read_context)));
-    }
-    Ok(match within {
-        Some(within) => Target::Range(Scope::of_range(store, within, read_context)),
-        None => Target::Everywhere(Scope::of_range(store, EpkRange::FULL, read_context)),
-    })
+    Ok(Some(Scope::of_partition(partition, within.as_ref(), read_context)))
+}
+
+/// The empty range at the beginning of `range`.
+fn nothing_of(range: &EpkRange) -> EpkRange {
+    EpkRange::new(range.min.clone(), range.min.clone())
 }
 
 fn epk_range(headers: &RequestHeaders<'_>) -> Result<Option<EpkRange>, ServiceError> {

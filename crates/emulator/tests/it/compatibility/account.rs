@@ -1,7 +1,12 @@
 //! Compatibility probes of authorization, regions and sessions.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use perihelion_emulator::clock::Clock;
+use perihelion_emulator::{Emulator, EmulatorConfig};
 use protocol::authorization::{AccountKey, sign};
 use serde_json::json;
 
@@ -20,8 +25,8 @@ pub(super) fn probes() -> Probes {
         ("aad-token-expiry", supported!(aad_token_expiry)),
         ("resource-token", supported!(resource_token)),
         ("resource-token-revocation", ignored!(resource_token_revocation)),
-        ("sas-key", refused!(sas_key, "authorization token")),
-        ("second-key", refused!(second_key, "authorization token")),
+        ("sas-key", supported!(sas_key)),
+        ("second-key", supported!(second_key)),
         ("account-read", supported!(account_read)),
         ("account-endpoints", supported!(account_endpoints)),
         ("account-query-engine", supported!(account_query_engine)),
@@ -95,7 +100,10 @@ async fn no_authorization(fixture: &CompatibilityFixture) {
 
 async fn aad_token(fixture: &CompatibilityFixture) {
     let token = "type%3Daad%26ver%3D1.0%26sig%3DeyJhbGciOiJub25lIn0.eyJvaWQiOiIxIn0.c2ln";
-    fixture.get_as("/dbs/d", &[("authorization", token), ("x-ms-date", &date(fixture))]).await.expect(200);
+    let headers = [("authorization", token), KEY];
+    fixture.get_as("/dbs/d", &headers).await.expect(200);
+    fixture.get_as(&format!("{DOCS}/1"), &headers).await.expect(200);
+    assert_eq!(fixture.get_as("/offers", &headers).await.expect(403).sub_status(), "5300");
 }
 
 async fn aad_token_expiry(fixture: &CompatibilityFixture) {
@@ -133,16 +141,29 @@ async fn resource_token_revocation(fixture: &CompatibilityFixture) -> (LiveRespo
     (before, fixture.get_as(&format!("{DOCS}/1"), &headers).await)
 }
 
-async fn sas_key(fixture: &CompatibilityFixture) -> LiveResponse {
-    fixture
-        .get_as("/dbs", &[("authorization", "type=sas&ver=1.0&sig=x"), ("x-ms-date", &date(fixture))])
-        .await
+async fn sas_key(fixture: &CompatibilityFixture) {
+    let now = fixture.account.clock.now().seconds();
+    let (start, end) = (now - 60, now + 60);
+    let payload = format!("user\n\n/dbs/d/colls/c\n\n{start:x}\n{end:x}\n1\n40\n0\n40\n0\n");
+    let payload = STANDARD.encode(payload);
+    let token = format!("type=sas&ver=1.0&sig={};{payload}", key().sign_bytes(payload.as_bytes()));
+    let token = utf8_percent_encode(&token, NON_ALPHANUMERIC).to_string();
+    let headers = [("authorization", token.as_str()), KEY];
+    fixture.get_as(&format!("{DOCS}/1"), &headers).await.expect(200);
+    fixture.get_as(DOCS, &headers).await.expect(403);
 }
 
-async fn second_key(fixture: &CompatibilityFixture) -> LiveResponse {
-    let date = date(fixture);
-    let signature = sign(&AccountKey::from_base64("c2Vjb25kYXJ5").unwrap(), "GET", "dbs", "", &date);
-    fixture.get_as("/dbs", &[("authorization", &signature), ("x-ms-date", &date)]).await
+async fn second_key(_: &CompatibilityFixture) {
+    let mut config = EmulatorConfig::default();
+    config.secondary_key = Some("c2Vjb25kYXJ5".to_owned());
+    config.read_only_keys = vec!["cmVhZC1vbmx5".to_owned()];
+    let running = Emulator::start(config).await.unwrap();
+    let date = httpdate::fmt_http_date(Clock::system().now().to_system_time());
+    for (key, expected) in [("c2Vjb25kYXJ5", 200), ("cmVhZC1vbmx5", 200), ("d3Jvbmc=", 401)] {
+        let signature = sign(&AccountKey::from_base64(key).unwrap(), "GET", "dbs", "", &date);
+        let headers = [("authorization", signature.as_str()), ("x-ms-date", &date)];
+        assert_eq!(LiveAccount::get_unsigned(running.port(), "/dbs", &headers).await, expected, "{key}");
+    }
 }
 
 async fn account_read(fixture: &CompatibilityFixture) {
@@ -173,6 +194,14 @@ async fn thin_client_probe(fixture: &CompatibilityFixture) -> LiveResponse {
 }
 
 async fn direct_mode(fixture: &CompatibilityFixture) -> LiveResponse {
+    // Java's path; .NET's begins with two slashes. Neither is signed as other requests are.
+    for path in ["/addresses/?$resolveFor=dbs&$filter=protocol%20eq%20rntbd", "//addresses/?$resolveFor=dbs"]
+    {
+        let refused = fixture.account.send_unsigned(Method::GET, path, &[], Bytes::new()).await.expect(400);
+        for setting in ["gatewayMode()", "ConnectionMode.Gateway"] {
+            assert!(refused.message().contains(setting), "{}", refused.message());
+        }
+    }
     fixture.account.get("/addresses", &[]).await
 }
 

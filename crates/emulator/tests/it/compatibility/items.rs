@@ -5,7 +5,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::fixture::{CompatibilityFixture, DOCS, KEY};
-use super::{LiveResponse, Probe, Probes, ignored, refused, supported};
+use super::{LiveResponse, Probes, ignored, refused, supported};
 
 pub(super) fn probes() -> Probes {
     vec![
@@ -27,7 +27,7 @@ pub(super) fn probes() -> Probes {
         ("if-none-match-any", supported!(if_none_match_any)),
         ("minimal-responses", supported!(minimal_responses)),
         ("content-response-header", supported!(content_response_header)),
-        ("indexing-directive", Probe::IgnoredHeader("x-ms-indexing-directive", "Exclude")),
+        ("indexing-directive", supported!(indexing_directive)),
         ("logical-partition-quota", ignored!(logical_partition_quota)),
         ("unique-keys", supported!(unique_keys)),
         ("time-to-live", supported!(time_to_live)),
@@ -348,6 +348,16 @@ async fn binary_bodies(fixture: &CompatibilityFixture) {
     assert_eq!(binary[0], 0x80);
     let created = fixture.account.send(Method::POST, &docs, &[KEY], Bytes::from(binary)).await.expect(201);
     assert_eq!(created.body["n"], text["n"]);
+}
+
+async fn indexing_directive(fixture: &CompatibilityFixture) {
+    let path = format!("{}/docs", fixture.container(json!({})).await);
+    let headers = [KEY, ("x-ms-indexing-directive", "Exclude")];
+    fixture.account.post(&path, &headers, json!({"id": "1", "pk": "a", "n": 1})).await.expect(201);
+    fixture.account.get(&format!("{path}/1"), &[KEY]).await.expect(200);
+    let query = json!({"query": "SELECT * FROM c WHERE c.n = 1"});
+    let found = fixture.account.post(&path, &[KEY, ("x-ms-documentdb-isquery", "true")], query).await;
+    assert!(found.expect(200).documents().is_empty());
 }
 
 async fn read_many(fixture: &CompatibilityFixture) {

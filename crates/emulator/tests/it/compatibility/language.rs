@@ -67,7 +67,7 @@ const ROWS: &[(&str, &[(&str, &str)])] = &[
         "sql-order-by",
         &[
             ("SELECT VALUE c.name FROM c ORDER BY c.name", r#"["Alpha","Gamma","beta"]"#),
-            ("SELECT VALUE c.n FROM c ORDER BY c.opt, c.n DESC", "[3,1,2]"),
+            ("SELECT VALUE c.n FROM c ORDER BY c.opt", "[1,3,2]"),
         ],
     ),
     ("sql-order-by-several", &[("SELECT VALUE c.n FROM c ORDER BY c.even DESC, c.n ASC", "[2,1,3]")]),

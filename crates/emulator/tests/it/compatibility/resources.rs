@@ -81,14 +81,15 @@ async fn containers(fixture: &CompatibilityFixture) {
 async fn container_immutable(fixture: &CompatibilityFixture) {
     let path = fixture.container(json!({"uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/u"]}]}})).await;
     let read = fixture.account.get(&path, &[]).await.expect(200).body;
-    for (member, other) in [
-        ("id", json!("renamed")),
-        ("partitionKey", json!({"paths": ["/other"], "kind": "Hash", "version": 2})),
-        ("uniqueKeyPolicy", json!({"uniqueKeys": [{"paths": ["/v"]}]})),
+    for (member, other, status) in [
+        ("id", json!("renamed"), 400),
+        ("partitionKey", json!({"paths": ["/other"], "kind": "Hash", "version": 2}), 400),
+        ("uniqueKeyPolicy", json!({"uniqueKeys": [{"paths": ["/v"]}]}), 403),
+        ("uniqueKeyPolicy", json!(null), 403),
     ] {
         let mut changed = read.clone();
         changed[member] = other;
-        fixture.account.put(&path, &[], changed).await.expect(400);
+        fixture.account.put(&path, &[], changed).await.expect(status);
     }
 }
 
@@ -222,6 +223,7 @@ async fn indexing_none(fixture: &CompatibilityFixture) {
 async fn composite_indexes(fixture: &CompatibilityFixture) {
     let rows = fixture.rows("SELECT VALUE c.n FROM c ORDER BY c.even ASC, c.n DESC").await;
     assert_eq!(rows, json!([3, 1, 2]));
+    fixture.account.query("SELECT * FROM c ORDER BY c.even, c.n", &[KEY]).await.expect(400);
 }
 
 /// Containers that differ by one member, compared by a query over the same items.

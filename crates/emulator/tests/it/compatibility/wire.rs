@@ -56,6 +56,7 @@ pub(super) fn probes() -> Probes {
         ("chunked-bodies", supported!(chunked_bodies)),
         ("large-headers", supported!(large_headers)),
         ("large-bodies", supported!(large_bodies)),
+        ("host-names", refused!(host_names, "does not answer to the host name")),
     ]
 }
 
@@ -392,6 +393,12 @@ async fn large_headers(fixture: &CompatibilityFixture) {
 }
 
 async fn large_bodies(fixture: &CompatibilityFixture) {
-    let large = json!({"id": "large", "pk": "a", "x": "y".repeat(2_500_000)});
-    fixture.account.post(DOCS, &[KEY], large).await.expect(413);
+    for size in [2_500_000, 17_000_000] {
+        let large = json!({"id": "large", "pk": "a", "x": "y".repeat(size)});
+        fixture.account.post(DOCS, &[KEY], large).await.expect(413);
+    }
+}
+
+async fn host_names(fixture: &CompatibilityFixture) -> LiveResponse {
+    fixture.get_as("http://evil.example/dbs", &[]).await
 }

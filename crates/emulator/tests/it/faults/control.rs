@@ -10,6 +10,7 @@ async fn send_control(fixture: &FaultFixture, method: Method, path: &str, body: 
         .method(method)
         .uri(format!("http://localhost{path}"))
         .header("host", "localhost")
+        .header("x-perihelion-control", "1")
         .body(Full::new(Bytes::copy_from_slice(body.as_bytes())))
         .unwrap();
     let response = connection.send(request).await.unwrap();

@@ -41,6 +41,81 @@ async fn a_body_over_the_limit_gets_413_and_a_closed_connection() {
 }
 
 #[tokio::test]
+async fn a_client_that_sends_all_of_a_body_over_the_limit_before_it_reads_gets_413() {
+    let fixture = start(small_bodies());
+    // Far more than the buffers of the sockets hold.
+    let body = vec![b'x'; 30_000_000];
+    for framing in ["content-length: 30000000", "transfer-encoding: chunked"] {
+        let mut client = fixture.connect().await;
+        client.send(format!("POST /length HTTP/1.1\r\nhost: h\r\n{framing}\r\n\r\n")).await;
+        if framing.starts_with("transfer") {
+            client.send(format!("{:x}\r\n", body.len())).await;
+        }
+        client.send(&body).await;
+        let response = client.read_response().await;
+        assert_eq!((response.status, response.header("connection")), (413, Some("close")), "{framing}");
+    }
+    assert_eq!(fixture.probe.handled(), 0);
+}
+
+#[tokio::test]
+async fn bodies_that_are_only_announced_stop_nobody() {
+    let fixture = start(Limits::default());
+    let mut announced = Vec::new();
+    for _ in 0..40 {
+        let mut client = fixture.connect().await;
+        client.send("POST /length HTTP/1.1\r\nhost: h\r\ncontent-length: 16777216\r\n\r\nsome").await;
+        announced.push(client);
+    }
+    let mut client = fixture.connect().await;
+    assert_eq!(client.post("/length", &vec![b'x'; 2_000_000]).await.text(), "2000000");
+    let mut last = announced.pop().unwrap();
+    last.send(vec![b'x'; 16_777_212]).await;
+    assert_eq!(last.read_response().await.text(), "16777216", "and an announced one may still come");
+}
+
+#[tokio::test]
+async fn bodies_that_stop_half_way_leave_memory_for_others() {
+    let mut limits = Limits::default();
+    limits.body_bytes_in_memory_max = 4 * 1024 * 1024;
+    let fixture = start(limits);
+    let mut halves = Vec::new();
+    for _ in 0..8 {
+        let mut client = fixture.connect().await;
+        client.send("POST /length HTTP/1.1\r\nhost: h\r\ncontent-length: 16777216\r\n\r\n").await;
+        // As much as they get in: the server stops reading when the memory is used up.
+        let _ = tokio::time::timeout(Duration::from_millis(100), client.0.write_all(&[b'x'; 400_000])).await;
+        halves.push(client);
+    }
+    let mut client = fixture.connect().await;
+    assert_eq!(client.post("/length", &vec![b'x'; 2_000_000]).await.text(), "2000000");
+}
+
+#[tokio::test]
+async fn a_long_body_of_an_unknown_sender_is_answered_before_it_arrives() {
+    let running = Emulator::start(EmulatorConfig::default()).await.expect("the emulator starts");
+    let connect = async |port: u16| {
+        Client::new(in_time(TcpStream::connect(("127.0.0.1", port))).await.expect("connects"))
+    };
+    for (port, path, expected) in [
+        (running.port(), "/dbs", 401),
+        (running.control_port(), "/snapshots/a", 403),
+        (running.port(), "/no", 404),
+    ] {
+        let mut client = connect(port).await;
+        let head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 16000000\r\n\r\n");
+        client.send(head).await;
+        let response = client.read_response().await;
+        assert_eq!(response.status, expected, "{path}: {}", response.text());
+    }
+    // The usual client sends everything first, and reads then.
+    let mut client = connect(running.port()).await;
+    let body = "x".repeat(15_000_000);
+    let response = client.post("/dbs", body.as_bytes()).await;
+    assert_eq!((response.status, response.header("connection")), (401, Some("close")));
+}
+
+#[tokio::test]
 async fn chunked_bodies_arrive_joined() {
     let fixture = start(Limits::default());
     let mut client = fixture.connect().await;

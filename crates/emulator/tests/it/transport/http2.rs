@@ -2,31 +2,32 @@
 
 use super::*;
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
+pub(super) const DATA: u8 = 0;
+pub(super) const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
+pub(super) const SETTINGS: u8 = 4;
 const PING: u8 = 6;
+const WINDOW_UPDATE: u8 = 8;
 
-const END_STREAM: u8 = 1;
+pub(super) const END_STREAM: u8 = 1;
 const ACK: u8 = 1;
-const END_HEADERS: u8 = 4;
+pub(super) const END_HEADERS: u8 = 4;
 
 const REFUSED_STREAM: u32 = 7;
 const MAX_CONCURRENT_STREAMS: u16 = 3;
 const INITIAL_WINDOW_SIZE: u16 = 4;
 
 #[derive(Debug)]
-struct Frame {
-    kind: u8,
-    flags: u8,
-    stream: u32,
-    payload: Vec<u8>,
+pub(super) struct Frame {
+    pub(super) kind: u8,
+    pub(super) flags: u8,
+    pub(super) stream: u32,
+    pub(super) payload: Vec<u8>,
 }
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).expect("a short payload").to_be_bytes();
     let mut bytes = length[1..].to_vec();
     bytes.extend([kind, flags]);
@@ -35,17 +36,38 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// `GET path`, with every header as a plain literal or from the static table.
-fn get(stream: u32, path: &str) -> Vec<u8> {
+/// `GET path` of localhost.
+pub(super) fn get(stream: u32, path: &str) -> Vec<u8> {
+    get_from(stream, "localhost", path)
+}
+
+/// `GET path` of a host, with every header as a plain literal or from the static table.
+pub(super) fn get_from(stream: u32, authority: &str, path: &str) -> Vec<u8> {
     let mut block = vec![0x82, 0x86, 0x04, u8::try_from(path.len()).expect("a short path")];
     block.extend(path.as_bytes());
-    block.extend([0x01, 9]);
-    block.extend(b"localhost");
+    block.extend([0x01, u8::try_from(authority.len()).expect("a short name")]);
+    block.extend(authority.as_bytes());
     frame(HEADERS, END_STREAM | END_HEADERS, stream, &block)
 }
 
+/// How a connection ended, or that it did not.
+#[derive(Debug, PartialEq, Eq)]
+enum Ending {
+    Closed,
+    Open,
+}
+
 impl Client<TcpStream> {
-    async fn frame(&mut self) -> Frame {
+    /// Reads until the server closes the connection, or says nothing for a while.
+    async fn until_closed_or_quiet(&mut self) -> Ending {
+        let mut rest = Vec::new();
+        match tokio::time::timeout(Duration::from_secs(5), self.0.read_to_end(&mut rest)).await {
+            Ok(_) => Ending::Closed,
+            Err(_) => Ending::Open,
+        }
+    }
+
+    pub(super) async fn frame(&mut self) -> Frame {
         let mut head = [0; 9];
         in_time(self.0.read_exact(&mut head)).await.expect("a frame");
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
@@ -55,7 +77,7 @@ impl Client<TcpStream> {
         Frame { kind: head[3], flags: head[4], stream, payload }
     }
 
-    async fn frame_of(&mut self, kind: u8, flags: u8) -> Frame {
+    pub(super) async fn frame_of(&mut self, kind: u8, flags: u8) -> Frame {
         loop {
             let frame = self.frame().await;
             if frame.kind == kind && frame.flags & flags == flags {
@@ -153,6 +175,59 @@ async fn a_client_that_grants_no_http2_window_is_disconnected() {
     client.send([PREFACE, &frame(SETTINGS, 0, 0, &no_window), &get(1, "/big/100000")].concat()).await;
     client.frame_of(HEADERS, END_HEADERS).await;
     client.until_closed().await;
+}
+
+/// Connects with a window of this many bytes for each stream.
+async fn connect_with_window(fixture: &Fixture, window: u32) -> Client<TcpStream> {
+    let mut client = fixture.connect().await;
+    let settings = [&INITIAL_WINDOW_SIZE.to_be_bytes()[..], &window.to_be_bytes()].concat();
+    client.send([PREFACE, &frame(SETTINGS, 0, 0, &settings)].concat()).await;
+    client
+}
+
+#[tokio::test]
+async fn a_response_that_is_left_unread_ends_its_connection_though_others_are_read() {
+    let mut limits = Limits::default();
+    limits.write_timeout = Duration::from_millis(100);
+    let fixture = start(limits);
+    for window in [0, 1, 1000] {
+        let mut client = connect_with_window(&fixture, window).await;
+        client.send(get(1, "/big/100000")).await;
+        client.frame_of(HEADERS, END_HEADERS).await;
+        // Requests go on, and so does the connection, until the first response is too old.
+        let mut stream = 3;
+        while client.try_send(get(stream, "/big/0")).await.is_ok() {
+            stream += 2;
+            assert!(stream < 20_000, "the connection stayed open");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+    assert_eq!(fixture.connect().await.get("/").await.status, 200);
+}
+
+#[tokio::test]
+async fn unread_responses_of_many_streams_have_one_bound() {
+    let mut limits = Limits::default();
+    limits.unread_bytes_max = 2_000_000;
+    let fixture = start(limits);
+    let mut attackers = Vec::new();
+    // 12 connections with 20 streams of 100,000 bytes: 24 MB, without a window or with a small one.
+    for n in 0..12 {
+        let mut client = connect_with_window(&fixture, [0, 1, 5000][n % 3]).await;
+        let streams = (0..20).map(|n| 2 * n + 1);
+        // The server may close the connection meanwhile.
+        let _ =
+            client.try_send(streams.flat_map(|stream| get(stream, "/big/100000")).collect::<Vec<u8>>()).await;
+        attackers.push(client);
+    }
+    // A client that reads gets its responses, of any size, on a connection that stays open.
+    let mut client = connect_with_window(&fixture, 1_000_000).await;
+    for n in 0..30 {
+        let window = 500_000_u32.to_be_bytes();
+        client.send([get(2 * n + 1, "/big/50000"), frame(WINDOW_UPDATE, 0, 0, &window)].concat()).await;
+        assert_eq!(client.frame_of(DATA, END_STREAM).await.stream, 2 * n + 1);
+    }
+    assert_eq!(attackers[0].until_closed_or_quiet().await, Ending::Closed, "the oldest one is closed");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod bodies;
 mod flood;
+mod foreign_pages;
 mod http1;
 mod http2;
 mod slow_clients;

@@ -205,6 +205,11 @@ impl Partition {
         }
     }
 
+    /// Whether it owns a part of `range`, or the start of an empty one.
+    pub(crate) fn owns_part_of(&self, range: &EpkRange) -> bool {
+        self.range.overlaps(range) || range.is_empty() && self.range.contains(&range.min)
+    }
+
     /// Whether requests that name its range id are told that it is being split.
     pub fn is_splitting(&self, uptime: Duration) -> bool {
         // Acquire pairs with the release below: who sees the mark sees what was done before it.

@@ -53,9 +53,9 @@ struct ReplicaSnapshot {
 }
 
 impl ContainerSnapshot {
-    /// Views of the partitions that owned a part of `range`, as they were.
+    /// Views of the partitions that owned a part of `range`, as they were; of an empty range, the one at its start.
     pub fn views_over(&self, range: &EpkRange, read: ReadContext) -> Vec<PartitionView> {
-        let over = self.partitions.iter().filter(|saved| saved.partition.range.overlaps(range));
+        let over = self.partitions.iter().filter(|saved| saved.partition.owns_part_of(range));
         over.map(|saved| {
             let state = Arc::clone(&saved.replicas[0].state);
             PartitionView::pinned(Arc::clone(&saved.partition), read, state)

@@ -13,7 +13,7 @@ use sql::value::{write_json, write_json_string};
 use thiserror::Error;
 
 use crate::items::{Item, is_system_member};
-use crate::store::index::{IndexSpace, Terms};
+use crate::store::index::{IndexSpace, Policy, Terms};
 use crate::store::schema::ContainerSchema;
 
 /// The largest item, in bytes of JSON.
@@ -34,6 +34,7 @@ pub struct Document {
     /// The effective partition key of its partition key value.
     pub epk: EffectivePartitionKey,
     pub(crate) ttl: Option<i32>,
+    pub(in crate::store) is_indexed: bool,
     value: Value,
     /// The user's members as JSON, with the opening brace and without the closing one.
     pub(in crate::store) user_text: Vec<u8>,
@@ -114,18 +115,30 @@ impl Document {
         }
         let key = schema.extract_key(value);
         let epk = effective_key(&schema.partition_key, &key);
-        let terms = all_terms(value, schema, &epk, now, ttl);
+        let terms = all_terms(value, schema, &epk, (now, ttl), true);
         Ok(Document {
             schema: Arc::clone(schema),
             id,
             epk,
             ttl,
+            is_indexed: true,
             value: value.clone(),
             user_text,
             terms,
             prepared_at: now,
             prepared_replacement: None,
         })
+    }
+
+    /// Leaves the properties of the document out of the index, or not.
+    #[must_use]
+    pub fn indexed(mut self, is_indexed: bool) -> Document {
+        if self.is_indexed != is_indexed {
+            let time = (self.prepared_at, self.ttl);
+            self.terms = all_terms(&self.value, &self.schema, &self.epk, time, is_indexed);
+            self.is_indexed = is_indexed;
+        }
+        self
     }
 
     /// Computes before the write guard is taken what replacing `old` will need.
@@ -151,7 +164,7 @@ impl Document {
         if seconds == self.prepared_at && Arc::ptr_eq(&self.schema, schema) {
             return Cow::Borrowed(&self.terms);
         }
-        Cow::Owned(all_terms(&self.value, schema, &self.epk, seconds, self.ttl))
+        Cow::Owned(all_terms(&self.value, schema, &self.epk, (seconds, self.ttl), self.is_indexed))
     }
 
     /// The index terms of the version it replaces.
@@ -171,7 +184,7 @@ impl Document {
 
 /// The index terms of a stored item, which are removed with it.
 pub(in crate::store) fn terms_of_item(item: &Item, value: &Value, schema: &ContainerSchema) -> Terms {
-    all_terms(value, schema, &item.epk, item.modified_at, item.ttl)
+    all_terms(value, schema, &item.epk, (item.modified_at, item.ttl), item.is_indexed)
 }
 
 /// Every index term of a document written at `seconds`.
@@ -179,15 +192,17 @@ fn all_terms(
     value: &Value,
     schema: &ContainerSchema,
     epk: &EffectivePartitionKey,
-    seconds: u64,
-    ttl: Option<i32>,
+    (seconds, ttl): (u64, Option<i32>),
+    is_indexed: bool,
 ) -> Terms {
-    let mut terms = Terms::of(value, &schema.policy);
+    let no_paths = Policy::default();
+    let policy = if is_indexed { &schema.policy } else { &no_paths };
+    let mut terms = Terms::of(value, policy);
     for unique in &schema.unique_keys {
         terms.add(unique.space, &unique.value(value, epk));
     }
     terms.add(IndexSpace::EPK, epk.as_bytes());
-    schema.add_time_terms(&mut terms, value, seconds, ttl);
+    schema.add_time_terms(&mut terms, policy, value, (seconds, ttl));
     terms.sort();
     terms
 }

@@ -257,7 +257,7 @@ impl<'a> Transaction<'a> {
         let old = self.live_item(epk, id).ok_or(WriteError::NotFound)?;
         check(precondition, &old)?;
         let patched = change(&old.value())?;
-        let document = Document::from_value(&patched, &self.head.schema, self.now)?;
+        let document = Document::from_value(&patched, &self.head.schema, self.now)?.indexed(old.is_indexed);
         if document.epk != *epk || document.id != id {
             return Err(WriteError::InvalidPatch(
                 "A patch may not change the id or the partition key of an item; replace or recreate it."
@@ -369,6 +369,7 @@ impl<'a> Transaction<'a> {
             lsn: self.lsn,
             modified_at: self.now,
             ttl: document.ttl,
+            is_indexed: document.is_indexed,
             user_text: &document.user_text,
             container_link: &self.identity.container_link,
             rid: &self.identity.item_rid(ordinal),

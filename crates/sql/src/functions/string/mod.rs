@@ -12,7 +12,7 @@ mod pattern;
 mod search;
 mod utf16;
 
-pub(super) use pattern::Pattern;
+pub(super) use pattern::{Pattern, uncompiled_units};
 
 use super::{Call, Family, Function, at_least, between, exactly};
 

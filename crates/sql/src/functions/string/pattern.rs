@@ -41,12 +41,22 @@ impl Pattern {
         Pattern { regex, kilobytes: kilobytes.unwrap_or(1024) }
     }
 
+    /// The work units of having compiled the expression, besides those of reading it.
+    pub(in crate::functions) fn compile_units(&self) -> u64 {
+        (self.kilobytes as u64).saturating_mul(400)
+    }
+
     /// The work units of matching `text`: small expressions scan it once, large ones may visit each state
     /// for each byte.
     pub(in crate::functions) fn units(&self, text: &str) -> u64 {
         let bytes = text.len() as u64;
         if self.kilobytes <= 4 { bytes / 8 } else { bytes.saturating_mul(self.kilobytes as u64) / 2 }
     }
+}
+
+/// The work units of reading an expression in order to compile it.
+pub(in crate::functions) fn uncompiled_units(pattern: &str) -> u64 {
+    2_000 + 50 * pattern.len() as u64
 }
 
 fn compile(pattern: &str, modifiers: &str) -> Option<Pattern> {
