@@ -128,13 +128,14 @@ impl FeedPosition {
     }
 }
 
-/// Reads up to `limit` changes of the first partition that has any.
+/// Reads up to `limit` changes that `accept` lets through, of the first partition that has any.
 pub fn read_changes(
     scope: &Scope,
     mode: FeedMode,
     start: &FeedStart,
     limit: usize,
     now: u64,
+    accept: &dyn Fn(&Item) -> bool,
 ) -> Result<FeedPage, ChangesNotRetained> {
     let mut read_to: Vec<Vec<(EffectivePartitionKey, Lsn)>> = scope
         .partitions
@@ -145,7 +146,7 @@ pub fn read_changes(
     for (positions, partition) in read_to.iter_mut().zip(&scope.partitions) {
         let (within, _) = scope.range_in(partition);
         let schema = Arc::clone(&partition.head().schema);
-        let reader = PageReader { within: &within, positions, start, limit, now, schema };
+        let reader = PageReader { within: &within, positions, start, limit, now, schema, accept };
         let state = partition.snapshot();
         let changes = match mode {
             FeedMode::LatestVersion => reader.latest(&state),
@@ -215,6 +216,8 @@ struct PageReader<'a> {
     limit: usize,
     now: u64,
     schema: Arc<ContainerSchema>,
+    /// Whether the feed has the changes of an item.
+    accept: &'a dyn Fn(&Item) -> bool,
 }
 
 #[derive(Default)]
@@ -252,7 +255,11 @@ impl PageReader<'_> {
             }
             changes.read_to = item.lsn;
             let in_time = !matches!(self.start, FeedStart::Since(seconds) if item.modified_at <= *seconds);
-            if in_time && self.wants(&item.epk, item.lsn) && item.is_live(self.schema.default_ttl, self.now) {
+            if in_time
+                && self.wants(&item.epk, item.lsn)
+                && item.is_live(self.schema.default_ttl, self.now)
+                && (self.accept)(item)
+            {
                 changes.add(item, |rows| {
                     let body = item.body_bytes();
                     rows.extend_from_slice(&body[..body.len() - 1]);
@@ -272,7 +279,7 @@ impl PageReader<'_> {
                 return Ok(changes);
             }
             changes.read_to = change.lsn;
-            if self.wants(&change.item.epk, change.lsn) {
+            if self.wants(&change.item.epk, change.lsn) && (self.accept)(&change.item) {
                 changes.add(&change.item, |rows| self.write_change(change, rows));
             }
         }

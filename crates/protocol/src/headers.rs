@@ -187,6 +187,14 @@ pub const POPULATE_QUERY_ADVICE: &str = "x-ms-cosmos-populatequeryadvice";
 pub const QUERY_ADVICE: &str = "x-ms-cosmos-query-advice";
 /// How the query was executed.
 pub const QUERY_EXECUTION_INFO: &str = "x-ms-cosmos-query-execution-info";
+/// Whether a query has to be run over several partitions after all, in the response to an optimistic one.
+pub const REQUIRES_DISTRIBUTION: &str = "x-ms-cosmos-query-requiresdistribution";
+/// The order in which a feed is read: `Forward` or `Reverse`.
+pub const ENUMERATION_DIRECTION: &str = "x-ms-enumeration-direction";
+/// Requests items without their system properties.
+pub const EXCLUDE_SYSTEM_PROPERTIES: &str = "x-ms-exclude-system-properties";
+/// Whether a container shares the throughput of its database.
+pub const SHARE_THROUGHPUT: &str = "x-ms-share-throughput";
 
 // ── Containers, throughput, permissions ──
 

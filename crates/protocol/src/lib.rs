@@ -13,7 +13,7 @@
 //! | headers | [`headers`] | the name of every header |
 //! | partition | [`partition`] | partition key → effective partition key → range |
 //! | consistency | [`session_token`], [`lsn`] | how far a session has progressed |
-//! | body | [`binary_json`], [`batch`], [`patch`], [`query`] | encodings and request bodies |
+//! | body | [`binary_json`], [`hybrid_row`], [`batch`], [`patch`], [`query`] | encodings and request bodies |
 //! | response | [`status`], [`resource`] | status codes, error bodies, system properties |
 //!
 //! The resources are in [`account`], [`database`], [`container`], [`partition_range`],
@@ -54,7 +54,9 @@ pub mod binary_json; // Cosmos binary JSON
 pub mod container; // container definition and its validation
 pub mod database; // database bodies
 pub mod headers; // header names
+pub mod hybrid_row; // records and rows of the .NET SDK
 pub mod lsn; // log sequence number
+pub mod murmur_hash; // the hash of partition keys and of values
 pub mod partition; // partition keys, hashes, EPK ranges
 pub mod partition_range; // partition key ranges (physical partitions)
 pub mod patch; // patch requests

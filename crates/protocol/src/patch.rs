@@ -79,13 +79,13 @@ pub struct JsonPointer(Vec<String>);
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PatchError {
     /// The body is not a patch request.
-    #[error("The patch is not a JSON object with operations, or an array of them: {0}")]
+    #[error("Invalid patch request: check syntax of patch specification: {0}")]
     Malformed(String),
     /// The request has no operations.
     #[error("The patch request has no operations.")]
     Empty,
     /// The request has more than [`PATCH_OPERATIONS_MAX`] operations.
-    #[error("The patch request has {0} operations and may have {PATCH_OPERATIONS_MAX}.")]
+    #[error("The number of patch operations cannot exceed '{PATCH_OPERATIONS_MAX}'; there are {0}.")]
     TooMany(usize),
     /// The type of an operation is unknown.
     #[error("The patch operation '{0}' is none of add, set, replace, remove, incr and move.")]
@@ -107,6 +107,9 @@ pub enum PatchError {
     /// A move would put a value into itself.
     #[error("The patch operation 'move' cannot move '{0}' into itself.")]
     MoveIntoItself(String),
+    /// A path leads to a property that the server sets, or to the id.
+    #[error("Invalid patch request: Cannot patch system property {0}.")]
+    SystemProperty(String),
     /// A path leads to a property that must not change.
     #[error("The patch path '{0}' names a property that cannot be patched.")]
     Protected(String),
@@ -168,7 +171,10 @@ impl<V> PatchOperation<V> {
                 .paths
                 .iter()
                 .any(|path| path.segments().starts_with(segments) || segments.starts_with(path.segments()));
-            if is_system || holds_key {
+            if is_system {
+                return Err(PatchError::SystemProperty(first.to_owned()));
+            }
+            if holds_key {
                 return Err(PatchError::Protected(pointer.to_string()));
             }
         }

@@ -2,8 +2,9 @@
 //!
 //! Input and output: bodies. What a resource token allows is decided by the server.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::definition_error::{DefinitionError, INVALID_INPUT};
 use crate::resource::{SystemProperties, check_name};
@@ -35,7 +36,7 @@ impl User {
 
     /// Parses and validates the body of a create or replace request.
     pub fn parse(body: &[u8]) -> Result<User, DefinitionError> {
-        let user: User = serde_json::from_slice(body).map_err(invalid_body)?;
+        let user: User = from_owner(body)?;
         check_name(&user.id)?;
         Ok(user)
     }
@@ -110,10 +111,18 @@ pub struct Permission {
 impl Permission {
     /// Parses and validates the body of a create or replace request.
     pub fn parse(body: &[u8]) -> Result<Permission, DefinitionError> {
-        let permission: Permission = serde_json::from_slice(body).map_err(invalid_body)?;
+        let permission: Permission = from_owner(body)?;
         check_name(&permission.id)?;
         Ok(permission)
     }
+}
+
+/// Parses what the owner of a resource sets. Some clients send system properties as well, or `null` for
+/// everything that they do not set; both count as absent.
+fn from_owner<T: DeserializeOwned>(body: &[u8]) -> Result<T, DefinitionError> {
+    let mut members: Map<String, Value> = serde_json::from_slice(body).map_err(invalid_body)?;
+    members.retain(|name, value| !name.starts_with('_') && !value.is_null());
+    serde_json::from_value(Value::Object(members)).map_err(invalid_body)
 }
 
 fn invalid_body(error: serde_json::Error) -> DefinitionError {
@@ -157,6 +166,15 @@ mod tests {
             assert_eq!(permission.permission_mode.mode(), mode, "{word}");
             assert_eq!(serde_json::to_value(&permission).expect("plain data")["permissionMode"], word);
         }
+    }
+
+    #[test]
+    fn members_that_are_null_count_as_absent() {
+        let user = User::parse(br#"{"_rid":null,"id":"u","_etag":null,"_ts":null,"_permissions":null}"#);
+        assert_eq!(user.expect("a user").id, "u");
+        let body = br#"{"id":"p","resource":"dbs/d","permissionMode":"All","resourcePartitionKey":null,"_token":null,"_self":"x"}"#;
+        let permission = Permission::parse(body).expect("a permission");
+        assert_eq!((permission.resource_partition_key, permission.system.self_link.as_str()), (None, ""));
     }
 
     #[test]

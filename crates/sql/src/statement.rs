@@ -6,8 +6,8 @@
 use protocol::container::PartitionKeyDefinition;
 use smol_str::SmolStr;
 
-use crate::access_path::{AccessPath, PartitionKeyFilter};
-use crate::ast::{OrderBy, Query, Selection};
+use crate::access_path::{self, AccessPath, DocPath, PartitionKeyFilter};
+use crate::ast::{Direction, OrderBy, Query, Selection};
 use crate::bind::{MissingParameter, bind};
 use crate::bound::{BoundExpression, InputOrder, Pipeline, PipelineInput, RowOrigin};
 use crate::context::{QueryContext, QuerySchema};
@@ -129,6 +129,30 @@ impl Statement {
     /// Whether the rows have an order.
     pub fn is_ordered(&self) -> bool {
         !self.pipeline.order.is_empty()
+    }
+
+    /// The document paths that functions in the SELECT clause read, for index metrics.
+    pub fn selected_function_paths(&self) -> Vec<DocPath> {
+        match self.pipeline.input {
+            PipelineInput::Documents => access_path::function_paths(&self.pipeline),
+            PipelineInput::Outer | PipelineInput::Rows(_) => Vec::new(),
+        }
+    }
+
+    /// Whether ORDER BY states that its first column is descending. A distance without a direction is sorted by
+    /// its own meaning.
+    pub fn is_stated_descending(&self) -> bool {
+        match &self.query.order_by {
+            OrderBy::Keys(keys) => {
+                keys.first().is_some_and(|key| key.direction == Some(Direction::Descending))
+            }
+            OrderBy::None | OrderBy::Rank(_) => false,
+        }
+    }
+
+    /// The direction of each ORDER BY column.
+    pub fn directions(&self) -> impl Iterator<Item = Direction> {
+        self.pipeline.order.iter().map(|key| key.direction)
     }
 
     /// Whether rows are returned before the last document has been pushed.

@@ -33,7 +33,8 @@ async fn an_item_is_made_read_changed_and_removed() {
     let twice = run(&driver, &test_account.create_item("a")).await.expect_err("it is there");
     assert_eq!((twice.kind(), twice.status()), (ErrorKind::Conflict, Some(Status::CONFLICT)));
     assert_eq!(run(&driver, &test_account.upsert("a", 3)).await.expect("written").status(), Status::OK);
-    let found = run(&driver, &test_account.query("a", "SELECT VALUE c.value FROM c")).await.expect("a page");
+    let found =
+        run(&driver, &test_account.query("a", "SELECT VALUE c[\"value\"] FROM c")).await.expect("a page");
     assert_eq!(body(&found)["Documents"], serde_json::json!([3]));
 
     let delete = Operation::delete_item(&test_account.container, PartitionKey::single("a"), "a");

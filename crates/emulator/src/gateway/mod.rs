@@ -272,6 +272,7 @@ impl Gateway {
         }
         let path = request::resource_path(&parts.uri).map_err(|_| ServiceError::not_found())?;
         let (principal, operation) = self.authorize(parts, &path, headers, times)?;
+        headers.check_version()?;
         *outcome.label = operation.label();
         let topology = account.regions.current();
         // One SDK sends its consistency level with the account read as well, where it means nothing.

@@ -9,11 +9,12 @@ use protocol::headers as name;
 use protocol::resource_id::ContainerRid;
 use protocol::throughput::Throughput;
 use sql::ComputedProperty;
+use sql::ast::Selection;
 
 use super::feed::{Feed, FeedEntry, parse_continuation};
 use super::{check_container_rid, condition, metadata_query, offers};
 use crate::request::{Call, ContainerIds, FeedVerb, RequestHeaders, ResourceVerb};
-use crate::response::{Reply, ServiceError, ascii_value};
+use crate::response::{QUOTA, QuotaUsage, Reply, ServiceError};
 use engine::catalog::{ContainerEntry, DatabaseEntry, NewContainer};
 use engine::charge::throughput::{THROUGHPUT_DEFAULT, initial_partition_count, shared_partition_count};
 use engine::store::Partitioning;
@@ -96,14 +97,7 @@ fn create(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {
     };
     let container = call.account.catalog.create_container(new, call.now)?;
     let reply = Reply::created(container.json.clone()).version(&container.system).charge(WRITE_CHARGE);
-    add_quota_headers(with_database_path(reply, &container), call.headers, &container)
-}
-
-/// Adds the path of the database by name, from which Java's SDK knows the link of the container.
-fn with_database_path(reply: Reply, container: &ContainerEntry) -> Reply {
-    let path = &container.alt_content_path;
-    let end = path.windows(b"/colls/".len()).position(|part| part == b"/colls/").unwrap_or(path.len());
-    reply.header(name::ALT_CONTENT_PATH, ascii_value(&path.slice(..end)))
+    add_quota_headers(reply, call.headers, &container)
 }
 
 /// The throughput that the containers of the database share, if it has any.
@@ -128,7 +122,7 @@ fn read(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, ServiceError> 
         false => container.json.clone(),
     };
     let reply = Reply::ok(body).version(&container.system);
-    add_quota_headers(with_database_path(reply, container), call.headers, container)
+    add_quota_headers(reply, call.headers, container)
 }
 
 /// The properties with the size of each partition key range. Large partition keys are not computed.
@@ -162,7 +156,7 @@ fn replace(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, ServiceErro
             Ok::<_, ServiceError>(current.properties.replaced_by(wanted)?)
         })?;
     let reply = Reply::ok(container.json.clone()).version(&container.system).charge(WRITE_CHARGE);
-    add_quota_headers(with_database_path(reply, &container), call.headers, &container)
+    add_quota_headers(reply, call.headers, &container)
 }
 
 /// `DELETE …/colls/{container}`: deletes a container and its items.
@@ -177,17 +171,24 @@ fn delete(call: &Call<'_>, ids: &ContainerIds<'_>) -> Result<Reply, ServiceError
 /// Parses, completes and checks the definition in the body.
 fn parse_definition(call: &Call<'_>) -> Result<ContainerProperties, ServiceError> {
     let properties = ContainerProperties::parse(&call.body)?;
-    for property in &properties.computed_properties {
-        let property =
-            ComputedProperty { name: property.name.as_str().into(), query: property.query.clone() };
-        sql::check_computed_property(&property)
-            .map_err(|error| ServiceError::bad_request(format!("{INVALID_INPUT}: {error}")))?;
+    for (index, property) in properties.computed_properties.iter().enumerate() {
+        let query = &property.query;
+        let computed = ComputedProperty { name: property.name.as_str().into(), query: query.clone() };
+        let Err(error) = sql::check_computed_property(&computed) else { continue };
+        let selection = sql::parse_query(query).map(|parsed| parsed.selection);
+        return Err(ServiceError::bad_request(match matches!(selection, Ok(Selection::List(_))) {
+            true => format!(
+                "Required VALUE expression missing from computed property query '{query}' at index ({index})."
+            ),
+            false => format!(
+                "{INVALID_INPUT}. Computed property at index ({index}) has a malformed query: '{query}' Error \
+                 details: '{}'",
+                error.errors_json()
+            ),
+        }));
     }
     Ok(properties)
 }
-
-/// The quota of a container, in kilobytes; clients compare with this number.
-const QUOTA: &str = "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;";
 
 /// Adds the quota and the usage of the container. The progress of an index transformation is only sent on
 /// request; it is always 100, because a changed policy is applied before the response.
@@ -197,14 +198,15 @@ fn add_quota_headers(
     container: &ContainerEntry,
 ) -> Result<Reply, ServiceError> {
     let usage = container.store.usage();
-    let kilobytes = usage.bytes.div_ceil(1024);
-    let used = format!(
-        "documentSize=0;documentsSize={kilobytes};documentsCount={};collectionSize={kilobytes};",
-        usage.items
-    );
+    let usage = QuotaUsage { items: usage.items, bytes: usage.bytes };
     let reply = reply
         .header(name::RESOURCE_QUOTA, HeaderValue::from_static(QUOTA))
-        .header(name::RESOURCE_USAGE, HeaderValue::try_from(used).expect("digits and words fit a header"));
+        .header(name::RESOURCE_USAGE, usage.to_header());
+    let reply = if container.shares_throughput() {
+        reply.header(name::SHARE_THROUGHPUT, HeaderValue::from_static("true"))
+    } else {
+        reply
+    };
     Ok(if RequestHeaders::flag(headers.populate_quota_info, name::POPULATE_QUOTA_INFO)? {
         reply.header(name::INDEX_TRANSFORMATION_PROGRESS, HeaderValue::from_static("100"))
     } else {

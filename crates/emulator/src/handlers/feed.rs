@@ -42,6 +42,7 @@ impl Feed<'_> {
         call: &Call<'_>,
         rest: impl Iterator<Item = FeedEntry>,
     ) -> Result<Reply, ServiceError> {
+        call.headers.check_continuation_limit()?;
         let limit = call.headers.page_size()?.limit(PAGE_ITEMS_DEFAULT);
         let mut rest = rest;
         let mut page: Vec<FeedEntry> = rest.by_ref().take(limit).collect();

@@ -24,6 +24,7 @@ pub(crate) fn run_query<'a>(
     feed: Feed<'_>,
     resources: impl Iterator<Item = &'a Bytes>,
 ) -> Result<Reply, ServiceError> {
+    call.headers.check_continuation_limit()?;
     call.check_query_length()?;
     let statement = prepare(&call.body)?;
     let start = parse_position(call.headers)?;

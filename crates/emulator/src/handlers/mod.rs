@@ -24,7 +24,11 @@ mod scripts;
 mod unsupported;
 mod users;
 
+use std::fmt::Write;
 use std::sync::Arc;
+
+use http::HeaderValue;
+use percent_encoding::{CONTROLS, utf8_percent_encode};
 
 use crate::request::{AuthorizedItems, Call, ContainerIds, ItemOperation, Operation, RequestHeaders};
 use crate::response::{Reply, ServiceError};
@@ -66,6 +70,36 @@ impl ItemRequest<'_> {
 
 /// Carries out `operation` if the caller is allowed to.
 pub(crate) fn handle(call: Call<'_>, operation: Operation<'_>) -> Result<Reply, ServiceError> {
+    let parent = parent_resource(&call, &operation);
+    let reply = dispatch(call, operation)?;
+    Ok(match parent {
+        Some((rid, path)) => reply.parent(rid, path),
+        None => reply,
+    })
+}
+
+/// The parent of a container, user or permission, by `_rid` and by name, for the headers of the response.
+fn parent_resource(call: &Call<'_>, operation: &Operation<'_>) -> Option<(HeaderValue, HeaderValue)> {
+    let (database, user) = match operation {
+        Operation::Containers(database, _) | Operation::Users(database, _) => (database, None),
+        Operation::Container(ids, _) => (&ids.database, None),
+        Operation::User(ids, _) => (&ids.database, None),
+        Operation::Permissions(ids, _) | Operation::Permission(ids, ..) => (&ids.database, Some(ids)),
+        _ => return None,
+    };
+    let catalog = call.account.catalog.snapshot();
+    let entry = catalog.database(database)?;
+    let mut path = format!("dbs/{}", utf8_percent_encode(&entry.id, CONTROLS));
+    let mut rid = entry.system.rid.as_str();
+    if let Some(ids) = user {
+        let user = catalog.user(users::address(ids)).ok()?;
+        write!(path, "/users/{}", utf8_percent_encode(&user.id, CONTROLS)).ok()?;
+        rid = &user.system.rid;
+    }
+    Some((HeaderValue::try_from(rid).ok()?, HeaderValue::try_from(path).ok()?))
+}
+
+fn dispatch(call: Call<'_>, operation: Operation<'_>) -> Result<Reply, ServiceError> {
     // Borrowed, not cloned: a reference count that all cores share costs more than the look-up.
     let catalog = call.account.catalog.snapshot();
     match operation {

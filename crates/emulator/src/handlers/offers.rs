@@ -113,6 +113,11 @@ fn replace(call: &Call<'_>, rid: OfferRid) -> Result<Reply, ServiceError> {
     let migration = requested_migration(call.headers)?;
     let entry = call.account.catalog.replace_offer(rid, call.now, |current| {
         condition::check_if_match(call.headers, &current.offer.system)?;
+        if wanted.id.is_empty() {
+            let missing =
+                "The input content is invalid because the required properties - 'id; ' - are missing";
+            return Err(ServiceError::bad_request(missing));
+        }
         decide_throughput(current, &wanted, migration)
     })?;
     let pending = auto_split::start(call.account, rid, call.uptime);

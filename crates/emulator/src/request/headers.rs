@@ -45,6 +45,16 @@ request_headers! {
     ms_date = name::X_DATE;
     /// `date`: when the request was signed, for clients that cannot set `x-ms-date`.
     http_date = name::DATE;
+    /// `x-ms-version`: the version of the protocol.
+    version = name::VERSION;
+    /// `x-ms-cosmos-supported-serialization-formats`: the encodings of JSON that the client reads.
+    supported_serialization_formats = name::SUPPORTED_SERIALIZATION_FORMATS;
+    /// `x-ms-exclude-system-properties`: requests items without system properties.
+    exclude_system_properties = name::EXCLUDE_SYSTEM_PROPERTIES;
+    /// `x-ms-enumeration-direction`: reads a feed from its end.
+    enumeration_direction = name::ENUMERATION_DIRECTION;
+    /// `x-ms-cosmos-query-optimisticdirectexecute`: runs a query in the one partition it concerns.
+    optimistic_direct_execute = name::OPTIMISTIC_DIRECT_EXECUTE;
     /// `host`: how the client reached the account.
     host = name::HOST;
     /// `content-type`: the media type of the body.
@@ -145,6 +155,29 @@ request_headers! {
     expiry_seconds = name::EXPIRY_SECONDS;
 }
 
+/// The versions of the protocol that clients may name. The account speaks one, that of current clients.
+const VERSIONS: [&str; 19] = [
+    "2014-08-21",
+    "2015-04-08",
+    "2015-06-03",
+    "2015-08-06",
+    "2015-12-16",
+    "2016-05-30",
+    "2016-07-11",
+    "2016-11-14",
+    "2017-01-19",
+    "2017-02-22",
+    "2017-05-03",
+    "2017-11-15",
+    "2018-06-18",
+    "2018-08-31",
+    "2018-09-17",
+    "2018-12-31",
+    "2019-10-14",
+    "2020-07-15",
+    "2020-11-05",
+];
+
 /// How many entries a page may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PageSize {
@@ -176,6 +209,44 @@ impl<'a> RequestHeaders<'a> {
                 Ok(std::num::NonZeroU32::new(capped).map_or(PageSize::Any, PageSize::AtMost))
             }
             _ => Err(invalid_value(name::MAX_ITEM_COUNT, value)),
+        }
+    }
+
+    /// Checks the limit of continuation tokens, in kilobytes. No token here is longer than the least of them.
+    pub(crate) fn check_continuation_limit(&self) -> Result<(), ServiceError> {
+        let Some(value) = self.continuation_token_limit_kb else { return Ok(()) };
+        match text(value).and_then(|text| text.trim().parse::<i64>().ok()) {
+            Some(limit) if limit > 0 => Ok(()),
+            _ => Err(invalid_value(name::CONTINUATION_LIMIT_KB, value)),
+        }
+    }
+
+    /// Rejects a version of the protocol that the service does not know.
+    pub(crate) fn check_version(&self) -> Result<(), ServiceError> {
+        match self.version {
+            Some(version) if !version.is_empty() && !VERSIONS.iter().any(|known| version == known) => {
+                Err(invalid_value(name::VERSION, version))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the client reads no other encoding of JSON than the binary one.
+    pub(crate) fn wants_binary_json(&self) -> bool {
+        self.supported_serialization_formats
+            .is_some_and(|formats| formats.as_bytes().trim_ascii().eq_ignore_ascii_case(b"CosmosBinary"))
+    }
+
+    /// Whether a feed is read from its end.
+    pub(crate) fn is_reversed(&self) -> Result<bool, ServiceError> {
+        match RequestHeaders::text(self.enumeration_direction, name::ENUMERATION_DIRECTION)? {
+            None => Ok(false),
+            Some(word) if word.eq_ignore_ascii_case("Forward") => Ok(false),
+            Some(word) if word.eq_ignore_ascii_case("Reverse") => Ok(true),
+            Some(word) => Err(ServiceError::bad_request(format!(
+                "The value '{word}' specified for the header '{}' is invalid.",
+                name::ENUMERATION_DIRECTION
+            ))),
         }
     }
 

@@ -215,7 +215,7 @@ pub(crate) enum ItemOperation<'a> {
     Delete(Id<'a>),
     /// Reading all items: `GET docs`.
     ReadFeed,
-    /// `GET docs` with `a-im`.
+    /// `GET docs` with `a-im`, or `POST docs` with `a-im` and a query that filters it.
     ChangeFeed,
     /// `POST docs` with a query.
     Query,

@@ -177,6 +177,8 @@ fn items_operation(
                 ItemOperation::QueryPlan
             } else if RequestHeaders::flag(headers.is_batch_request, name::IS_BATCH_REQUEST)? {
                 ItemOperation::Batch
+            } else if is_query(headers)? && headers.a_im.is_some() {
+                ItemOperation::ChangeFeed
             } else if is_query(headers)? {
                 ItemOperation::Query
             } else if RequestHeaders::flag(headers.is_upsert, name::IS_UPSERT)? {

@@ -149,6 +149,11 @@ impl ServiceError {
         if let Some(headers) = self.headers {
             reply.partition = ServingPartition::from_headers(&headers);
             reply.headers.extend(*headers);
+            if self.status == Status::NOT_FOUND {
+                // What does not exist has no parent.
+                reply.headers.remove(name::CONTENT_PATH);
+                reply.headers.remove(name::ALT_CONTENT_PATH);
+            }
         }
         reply
     }

@@ -5,4 +5,4 @@ mod header_numbers;
 mod reply;
 
 pub(crate) use error::ServiceError;
-pub(crate) use reply::{CommonHeaders, PartitionHeaders, Reply, ascii_value};
+pub(crate) use reply::{CommonHeaders, PartitionHeaders, QUOTA, QuotaUsage, Reply, ascii_value};

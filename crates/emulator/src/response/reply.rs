@@ -20,7 +20,7 @@ use engine::disk::SyncSequence;
 use engine::store::Progress;
 
 /// Capacity for every header of a point read and some more, so that the map's index never grows.
-const HEADERS_EXPECTED: usize = 32;
+const HEADERS_EXPECTED: usize = 48;
 
 /// A value to be replaced, in a map that will be cloned: a clone has capacity for its entries and no more.
 const PLACEHOLDER: HeaderValue = HeaderValue::from_static("");
@@ -45,7 +45,7 @@ static COMMON_NAMES: [HeaderName; 4] = [ACTIVITY_ID, REQUEST_CHARGE, REQUEST_DUR
 /// The headers that identify a version of an item. Next, because every item has its own.
 static VERSION_NAMES: [HeaderName; 3] = [http::header::ETAG, ITEM_LSN, ITEM_LOCAL_LSN];
 /// The headers that [`Reply::partition_headers`] sets: equal for all items of a partition until a write.
-static PARTITION_NAMES: [HeaderName; 12] = [
+static PARTITION_NAMES: [HeaderName; 14] = [
     SESSION_TOKEN,
     PARTITION_KEY_RANGE_ID,
     INTERNAL_PARTITION_ID,
@@ -58,6 +58,8 @@ static PARTITION_NAMES: [HeaderName; 12] = [
     NUMBER_OF_READ_REGIONS,
     CONTENT_PATH,
     ALT_CONTENT_PATH,
+    RESOURCE_QUOTA,
+    RESOURCE_USAGE,
 ];
 
 fn common_headers(version: &[HeaderName]) -> HeaderMap {
@@ -145,6 +147,33 @@ pub(crate) struct PartitionHeaders<'a> {
     pub(crate) read_regions: usize,
     /// The progress of the replica that served the request.
     pub(crate) progress: &'a Progress,
+    /// How much of its quota is used.
+    pub(crate) usage: QuotaUsage,
+}
+
+/// The quota of a container, in kilobytes; clients compare with this number.
+pub(crate) const QUOTA: &str =
+    "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;";
+
+/// How much of its quota a container or a partition uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct QuotaUsage {
+    /// The number of items.
+    pub(crate) items: u64,
+    /// The bytes of all items.
+    pub(crate) bytes: u64,
+}
+
+impl QuotaUsage {
+    /// The value of `x-ms-resource-usage`.
+    pub(crate) fn to_header(self) -> HeaderValue {
+        let QuotaUsage { items, bytes } = self;
+        let kilobytes = bytes.div_ceil(1024);
+        let text = format!(
+            "documentSize=0;documentsSize={kilobytes};documentsCount={items};collectionSize={kilobytes};"
+        );
+        HeaderValue::try_from(text).expect("digits and words fit a header")
+    }
 }
 
 impl PartitionHeaders<'_> {
@@ -169,9 +198,18 @@ impl Reply {
         }
     }
 
-    /// Sets when a quorum of regions has the write.
+    /// Sets when a quorum of regions has the write, and states the replicas of its partition in this region.
     pub(crate) fn committed_at(mut self, quorum_at: Duration) -> Reply {
         self.quorum_at = quorum_at;
+        self.headers.insert(WRITE_QUORUM, HeaderValue::from_static("3"));
+        self.headers.insert(REPLICA_SET_SIZE, HeaderValue::from_static("4"));
+        self
+    }
+
+    /// Sets the parent of a resource, by `_rid` and by name.
+    pub(crate) fn parent(mut self, rid: HeaderValue, path: HeaderValue) -> Reply {
+        self.headers.insert(CONTENT_PATH, rid);
+        self.headers.insert(ALT_CONTENT_PATH, path);
         self
     }
 
@@ -277,6 +315,8 @@ impl Reply {
             header_numbers::integer(partition.read_regions as u64),
             ascii_value(partition.content_path),
             container.clone(),
+            HeaderValue::from_static(QUOTA),
+            partition.usage.to_header(),
         ];
         fill_placeholders(&mut self.headers, &PARTITION_NAMES, values);
         self.partition = Some(ServingPartition { container, range: partition.range_id });
@@ -307,6 +347,10 @@ const QUORUM_ACKED_LSN: HeaderName = HeaderName::from_static(name::QUORUM_ACKED_
 const QUORUM_ACKED_LOCAL_LSN: HeaderName = HeaderName::from_static(name::QUORUM_ACKED_LOCAL_LSN);
 const LSN: HeaderName = HeaderName::from_static(name::LSN);
 const PARTITION_KEY_RANGE_ID: HeaderName = HeaderName::from_static(name::PARTITION_KEY_RANGE_ID);
+const REPLICA_SET_SIZE: HeaderName = HeaderName::from_static(name::CURRENT_REPLICA_SET_SIZE);
+const RESOURCE_QUOTA: HeaderName = HeaderName::from_static(name::RESOURCE_QUOTA);
+const RESOURCE_USAGE: HeaderName = HeaderName::from_static(name::RESOURCE_USAGE);
+const WRITE_QUORUM: HeaderName = HeaderName::from_static(name::CURRENT_WRITE_QUORUM);
 const REQUEST_CHARGE: HeaderName = HeaderName::from_static(name::REQUEST_CHARGE);
 const REQUEST_DURATION: HeaderName = HeaderName::from_static(name::REQUEST_DURATION_MS);
 const SCHEMA_VERSION: HeaderName = HeaderName::from_static(name::SCHEMA_VERSION);
@@ -367,6 +411,7 @@ mod tests {
             token_version: -1,
             read_regions: 2,
             progress,
+            usage: QuotaUsage::default(),
         }
     }
 

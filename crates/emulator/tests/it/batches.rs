@@ -29,6 +29,7 @@ async fn a_batch_whose_response_would_be_too_large_changes_nothing() {
     operations.extend(vec![json!({"operationType": "Read", "id": "large", "partitionKey": "[\"a\"]"}); 5]);
     let rejected = batch(&account, &[A], json!(operations)).await.expect(413);
     assert_eq!(rejected.sub_status(), "3402");
+    assert_eq!(statuses(&rejected), [424, 424, 424, 413, 413, 413]);
     account.get("/dbs/d/colls/c/docs/new", &[A]).await.expect(404);
     let bulk = [("x-ms-cosmos-batch-atomic", "false"), ("x-ms-documentdb-partitionkeyrangeid", "0")];
     let response = batch(
@@ -110,7 +111,7 @@ async fn invalid_batches_are_rejected_as_a_whole() {
         let rejected = batch(&account, &[A], operations).await.expect(400);
         assert!(rejected.message().contains(fragment), "{}", rejected.message());
     }
-    let large = json!([{"operationType": "Create", "resourceBody": {"id": "1", "pk": "a", "x": "y".repeat(2 * 1024 * 1024)}}]);
+    let large = json!([{"operationType": "Create", "resourceBody": {"id": "1", "pk": "a", "x": "y".repeat(2_202_010)}}]);
     let rejected = batch(&account, &[A], large).await.expect(413);
     assert_eq!(rejected.body["code"], "RequestEntityTooLarge");
 }

@@ -150,7 +150,7 @@ async fn definitions_that_the_service_rejects_get_its_messages() {
         (r#"{"id":"x","partitionKey":{"paths":["/pk"]},"defaultTtl":0}"#, "time to live"),
         (
             r#"{"id":"x","partitionKey":{"paths":["/pk"]},"computedProperties":[{"name":"n","query":"SELECT c.a FROM c WHERE true"}]}"#,
-            "One of the specified inputs is invalid",
+            "Required VALUE expression missing from computed property query",
         ),
         (
             r#"{"id":"x","partitionKey":{"paths":["/pk"]},"computedProperties":[{"name":"n","query":"gibberish"}]}"#,

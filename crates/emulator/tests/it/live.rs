@@ -29,6 +29,8 @@ pub(crate) struct LiveResponse {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
+    /// The body as it was received, for what is not text.
+    pub(crate) bytes: Bytes,
 }
 
 impl LiveResponse {
@@ -201,11 +203,11 @@ impl LiveAccount {
         headers: &[(&str, &str)],
         body: Bytes,
     ) -> LiveResponse {
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("host", format!("localhost:{}", self.port()))
-            .header("x-ms-version", "2020-07-15");
+        let mut request =
+            Request::builder().method(method).uri(path).header("host", format!("localhost:{}", self.port()));
+        if !headers.iter().any(|(name, _)| *name == "x-ms-version") {
+            request = request.header("x-ms-version", "2020-07-15");
+        }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -232,7 +234,7 @@ async fn exchange(port: u16, request: Request<Full<Bytes>>) -> LiveResponse {
         Ok(body) => body,
         Err(_) => Value::from(String::from_utf8_lossy(&bytes)),
     };
-    LiveResponse { status: parts.status.as_u16(), headers: parts.headers, body }
+    LiveResponse { status: parts.status.as_u16(), headers: parts.headers, body, bytes }
 }
 
 /// The resource type and link a request is signed for.

@@ -13,6 +13,7 @@ mod concurrency;
 mod containers;
 mod control;
 mod databases;
+mod dotnet;
 mod durability;
 mod errors;
 mod faults;

@@ -91,8 +91,6 @@ async fn bodies_that_are_not_json_are_rejected_everywhere() {
         b"\xff\xfe{}",
         b"{\"id\":\"\xff\"}",
         b"{\"id\":\"\xc3\x28\",\"pk\":\"a\"}",
-        b"{\"id\":\"\x00\",\"pk\":\"a\"}",
-        b"{\"id\":\"a\nb\",\"pk\":\"a\"}",
         b"\0\0\0\0",
         b"{\"id\":\"\\ud800\",\"pk\":\"a\"}",
         b"{\"id\":\"\\u12\"}",

@@ -42,6 +42,13 @@ pub struct ContainerEntry {
     pub(super) scripts: Scripts,
 }
 
+impl ContainerEntry {
+    /// Whether it has no throughput of its own, and shares that of its database.
+    pub fn shares_throughput(&self) -> bool {
+        self.offer.is_none()
+    }
+}
+
 /// What a new container is made of.
 #[derive(Debug)]
 pub struct NewContainer<'a> {

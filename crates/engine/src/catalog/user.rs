@@ -20,7 +20,7 @@ use clock::Ticks;
 #[derive(Clone, Debug)]
 pub struct UserEntry {
     /// The name of the user.
-    pub(crate) id: SmolStr,
+    pub id: SmolStr,
     /// The `_rid` of the user, typed.
     pub(crate) rid: UserRid,
     /// The system properties: `_rid`, `_self`, `_etag`, `_ts`.

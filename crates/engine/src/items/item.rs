@@ -194,6 +194,16 @@ impl Item {
         &self.text[..self.body_length]
     }
 
+    /// The item as JSON without system properties.
+    pub fn user_body(&self) -> Vec<u8> {
+        let body = self.body_bytes();
+        // The server writes its properties last, so that nothing behind them looks like their beginning.
+        let name = b"\"_rid\":\"".as_slice();
+        let start = body.windows(name.len()).rposition(|window| window == name).unwrap_or(body.len());
+        let user = body[..start].strip_suffix(b",").unwrap_or(&body[..start]);
+        [user, b"}"].concat()
+    }
+
     /// The entity tag as the `etag` header carries it, quotes included.
     pub fn etag(&self) -> Bytes {
         self.text.slice(self.body_length..)

@@ -7,15 +7,16 @@
 use std::ops::Bound;
 
 use protocol::partition::EpkRange;
-use sql::Value;
 use sql::access_path::{AccessPath, DocPath, DocStep, Filter, Predicate};
 use sql::ast::Direction;
 use sql::value::{OrderKeyPrecision, ValueKind, encode_order_key};
+use sql::{Statement, Value};
 
 use super::ordinal_stream::OrdinalStream;
+use super::sort_position::TieOrder;
 use crate::items::Ordinal;
 use crate::store::PartitionState;
-use crate::store::index::{IndexSpace, KeyRange, Step, after_prefix, composite_space};
+use crate::store::index::{IndexSpace, KeyRange, Policy, Step, after_prefix, composite_space};
 
 /// A condition with fewer matches than this is collected rather than scanned.
 const FEW_MATCHES: usize = 1024;
@@ -25,6 +26,8 @@ const FEW_MATCHES: usize = 1024;
 pub(super) enum AccessMethod {
     /// Every item, in order of creation.
     FullScan,
+    /// Every item, in reverse order of creation.
+    FullScanBackwards,
     /// Items that satisfy conditions, in order of creation.
     Matches(OrdinalStream),
     /// Index entries, in the order of their values.
@@ -106,6 +109,26 @@ pub(super) fn went_backwards(access: &AccessPath, space: IndexSpace) -> Option<b
             .then_some(*direction == Direction::Descending),
         order => composite_spaces(order).iter().position(|of_order| *of_order == space).map(|at| at == 1),
     }
+}
+
+/// The order of items with equal sort keys. It depends on the query and the indexing policy alone, so that a
+/// client that continues by item finds the same order whatever method serves it: that of the composite index
+/// that has the order of ORDER BY, otherwise that of the first column.
+pub(super) fn tie_order(statement: &Statement, policy: &Policy) -> TieOrder {
+    let order = &statement.access_path().order;
+    let of_composite = if order.len() > 1 { composite_scan(order, policy) } else { None };
+    let backwards = match of_composite {
+        Some((_, backwards)) => backwards,
+        None => statement.is_stated_descending(),
+    };
+    if backwards { TieOrder::Backwards } else { TieOrder::Forwards }
+}
+
+/// The composite index that has an order, and whether it has to be scanned backwards.
+fn composite_scan(order: &[(DocPath, Direction)], policy: &Policy) -> Option<(IndexSpace, bool)> {
+    let exists = |space: IndexSpace| policy.composites().iter().any(|composite| composite.space == space);
+    let [forwards, backwards] = composite_spaces(order);
+    [(forwards, false), (backwards, true)].into_iter().find(|(space, _)| exists(*space))
 }
 
 /// The composite indexes that have an order: the one to scan forwards and the one to scan backwards.
@@ -312,11 +335,7 @@ fn ordered_method(access: &AccessPath, state: &PartitionState) -> Option<AccessM
         let range = condition.unwrap_or_else(|| KeyRange::prefix(space.to_bytes().to_vec()));
         return Some(AccessMethod::Entries { range, backwards, undefined_values });
     }
-    let exists =
-        |space: IndexSpace| state.schema.policy.composites().iter().any(|composite| composite.space == space);
-    let [forwards, backwards] = composite_spaces(&access.order);
-    let (space, backwards) =
-        [(forwards, false), (backwards, true)].into_iter().find(|(space, _)| exists(*space))?;
+    let (space, backwards) = composite_scan(&access.order, &state.schema.policy)?;
     (state.index.count(space).imprecise == 0).then(|| AccessMethod::Entries {
         range: KeyRange::prefix(space.to_bytes().to_vec()),
         backwards,

@@ -197,6 +197,29 @@ impl Continuation {
         remaining
     }
 
+    /// Divides `within` into the ranges that remain to be read from the end to the beginning, in that order.
+    pub(crate) fn remaining_backwards(&self, within: &EpkRange) -> Vec<RangeProgress> {
+        let begun = self.ranges.iter().rev().filter_map(|progress| {
+            Some(RangeProgress { range: progress.range.intersect(within)?, ..progress.clone() })
+        });
+        let mut remaining: Vec<RangeProgress> = begun.collect();
+        let end = self.ranges.first().map_or(&within.max, |first| &first.range.min);
+        let rest = EpkRange::new(within.min.clone(), end.min(&within.max).clone());
+        if !rest.is_empty() {
+            remaining.push(RangeProgress { range: rest, position: ItemPosition::Start, rows_returned: 0 });
+        }
+        remaining
+    }
+
+    /// The ranges before `at`, which remain for later pages of a feed that is read backwards.
+    pub(crate) fn ranges_before(&self, at: &EffectivePartitionKey) -> impl Iterator<Item = RangeProgress> {
+        self.ranges.iter().filter_map(move |progress| {
+            let max = progress.range.max.clone().min(at.clone());
+            let range = EpkRange::new(progress.range.min.clone(), max);
+            (!range.is_empty()).then(|| RangeProgress { range, ..progress.clone() })
+        })
+    }
+
     /// The ranges after `at`, which remain for later pages.
     pub(crate) fn ranges_after(&self, at: &EffectivePartitionKey) -> impl Iterator<Item = RangeProgress> {
         self.ranges.iter().filter_map(move |progress| {

@@ -40,11 +40,12 @@ impl<'s> Cursor<'s> {
                 let undefined = match (undefined_values, from) {
                     (UndefinedValues::None, _) | (UndefinedValues::First, ItemPosition::Entry(_)) => None,
                     (_, ItemPosition::Undefined(at)) => Some(*at),
-                    _ => Some(Ordinal(0)),
+                    _ => Some(Ordinal(if backwards { u64::MAX } else { 0 })),
                 };
                 let after_entries = backwards && matches!(from, ItemPosition::Undefined(_));
                 let entries = (!after_entries).then(|| entries(state, range, backwards, from));
-                let undefined = undefined.map(|at| items_without_value(state, order_path, at, limit));
+                let undefined =
+                    undefined.map(|at| items_without_value(state, order_path, at, backwards, limit));
                 match undefined_values {
                     UndefinedValues::First => {
                         Box::new(undefined.into_iter().flatten().chain(entries.into_iter().flatten()))
@@ -56,6 +57,13 @@ impl<'s> Cursor<'s> {
             (_, ItemPosition::Entry(entry)) => {
                 let range = KeyRange::prefix(entry[..8].to_vec());
                 Box::new(entries(state, range, false, from))
+            }
+            (AccessMethod::FullScanBackwards, from) => {
+                let last = match from {
+                    ItemPosition::Start => Ordinal(u64::MAX),
+                    from => start(from),
+                };
+                Box::new(state.items_back_from(last).map(in_order))
             }
             (AccessMethod::Matches(stream), from) => Box::new(matches(state, stream, start(from))),
             (_, from) => Box::new(state.items_from(start(from)).map(in_order)),
@@ -114,9 +122,12 @@ fn entries<'s>(
     from: &ItemPosition,
 ) -> impl Iterator<Item = PositionedItem> + use<'s> {
     if let ItemPosition::Entry(entry) = from {
-        match backwards {
-            false => range.from = Bound::Included(entry.clone()),
-            true => range.to = Bound::Included(entry.clone()),
+        // A client may name an entry outside of the range that its query is restricted to.
+        match (backwards, &range.from, &range.to) {
+            (false, Bound::Included(start) | Bound::Excluded(start), _) if start > entry => {}
+            (false, ..) => range.from = Bound::Included(entry.clone()),
+            (true, _, Bound::Included(end) | Bound::Excluded(end)) if end <= entry => {}
+            (true, ..) => range.to = Bound::Included(entry.clone()),
         }
     }
     let mut entries = state.index.range(&range);
@@ -128,14 +139,19 @@ fn entries<'s>(
     )
 }
 
-/// Cost grows with the partition: every item has to be read to see what it lacks.
+/// Items without a value, in order of creation from `from` on, or `backwards` from `from` to the oldest. Cost
+/// grows with the partition: every item has to be read to see what it lacks.
 fn items_without_value(
     state: &PartitionState,
     path: Vec<Step>,
     from: Ordinal,
+    backwards: bool,
     limit: &RunLimit,
 ) -> impl Iterator<Item = PositionedItem> {
-    let allowed = state.items_from(from).take_while(|item| limit.allow(item));
+    let forwards = (!backwards).then(|| state.items_from(from));
+    let backwards = backwards.then(|| state.items_back_from(from));
+    let items = forwards.into_iter().flatten().chain(backwards.into_iter().flatten());
+    let allowed = items.take_while(|item| limit.allow(item));
     allowed.filter(move |item| !follow(&item.value(), &path).is_defined()).map(|item| PositionedItem {
         item: Arc::clone(item),
         position: ItemPosition::Undefined(item.ordinal),

@@ -24,8 +24,10 @@ use super::continuation::{Continuation, InvalidContinuation, ItemPosition, Range
 use super::cursor::{Cursor, PositionedItem};
 use super::metrics::QueryMetrics;
 use super::page::PageBody;
+use super::resume::{InvalidResumeFilter, ResumeFilter};
 use super::run_limit::RunLimit;
 use super::scope::Scope;
+use super::sort_position::{SortPosition, TieOrder};
 use crate::charge::QueryWork;
 use crate::items::Item;
 use crate::store::PartitionState;
@@ -46,6 +48,12 @@ pub struct QueryRequest<'a> {
     pub now: u64,
     /// Where the page begins; from the beginning without it.
     pub from: Option<Continuation>,
+    /// Which rows a client that merges several ranges still wants. Beside a continuation the later position
+    /// counts.
+    pub resume: Option<ResumeFilter>,
+    /// Whether items come in reverse order of creation, from the last partition to the first. Only for
+    /// statements that return every item as it is.
+    pub backwards: bool,
     /// How much the run may do.
     pub limit: RunLimit,
 }
@@ -149,6 +157,7 @@ impl QueryRequest<'_> {
     /// The ranges of `within` that remain to be read, with their positions.
     pub(super) fn ranges(&self, within: &EpkRange) -> Vec<RangeProgress> {
         match &self.from {
+            Some(from) if self.backwards => from.remaining_backwards(within),
             Some(from) => from.remaining(within),
             None => {
                 vec![RangeProgress { range: within.clone(), position: ItemPosition::Start, rows_returned: 0 }]
@@ -159,6 +168,32 @@ impl QueryRequest<'_> {
     /// Rows that OFFSET skipped and that TOP or LIMIT let through so far.
     pub(super) fn passed(&self) -> u64 {
         self.from.as_ref().map_or(0, |from| from.rows_passed)
+    }
+
+    /// Checks that the resume filter can be one of this statement.
+    pub fn check_resume_filter(&self) -> Result<(), InvalidResumeFilter> {
+        self.resume.as_ref().map_or(Ok(()), |resume| resume.check(self.statement))
+    }
+
+    /// Whether items with equal ORDER BY values come in reverse order of creation although the first column is
+    /// ascending, or the other way round. Clients that continue by item assume the direction of the first column
+    /// and have to be told; `None` where they are right.
+    pub fn unusual_tie_order(&self) -> Option<bool> {
+        let backwards = self.statement.is_ordered() && self.tie_order() == TieOrder::Backwards;
+        (backwards != self.statement.is_stated_descending()).then_some(backwards)
+    }
+
+    /// The order of items with equal ORDER BY values.
+    pub(super) fn tie_order(&self) -> TieOrder {
+        match self.scope.partitions.first() {
+            Some(partition) => access_method::tie_order(self.statement, &partition.snapshot().schema.policy),
+            None => TieOrder::Forwards,
+        }
+    }
+
+    /// The position of the first row that the resume filter lets through.
+    pub(super) fn resume_position(&self) -> Option<SortPosition> {
+        Some(self.resume.as_ref()?.position(self.statement, self.tie_order()))
     }
 
     /// Checks that the token can be one of this statement.

@@ -5,8 +5,9 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::{Value, json};
-use sql::access_path::{AccessPath, DocPath, DocStep, Filter};
+use serde::Serialize;
+use sql::Statement;
+use sql::access_path::{DocPath, Filter};
 
 use crate::store::ContainerSchema;
 use crate::store::index::Step;
@@ -37,10 +38,13 @@ impl QueryMetrics {
     pub fn to_header(self, compile: Duration, run: Duration) -> String {
         let milliseconds = |duration: Duration| duration.as_secs_f64() * 1000.0;
         let (compile, run) = (milliseconds(compile), milliseconds(run));
+        // Reading documents takes time, however little: clients expect to see some of it.
+        let least = if self.retrieved_count > 0 { 0.01_f64 } else { 0.0 };
+        let run = run.max(least);
         format!(
             "totalExecutionTimeInMs={:.2};queryCompileTimeInMs={compile:.2};queryLogicalPlanBuildTimeInMs=0.00;\
              queryPhysicalPlanBuildTimeInMs=0.00;queryOptimizationTimeInMs=0.00;VMExecutionTimeInMs={run:.2};\
-             indexLookupTimeInMs=0.00;documentLoadTimeInMs=0.00;systemFunctionExecuteTimeInMs=0.00;\
+             indexLookupTimeInMs=0.00;documentLoadTimeInMs={least:.2};systemFunctionExecuteTimeInMs=0.00;\
              userFunctionExecuteTimeInMs=0.00;retrievedDocumentCount={};retrievedDocumentSize={};\
              outputDocumentCount={};outputDocumentSize={};writeOutputTimeInMs=0.00;indexUtilizationRatio={:.2}",
             compile + run,
@@ -63,10 +67,13 @@ pub struct IndexMetrics {
 
 impl IndexMetrics {
     /// Sorts the query's paths by whether the policy indexes them.
-    pub fn of(access: &AccessPath, schema: &ContainerSchema) -> IndexMetrics {
+    pub fn of(statement: &Statement, schema: &ContainerSchema) -> IndexMetrics {
+        let access = statement.access_path();
         let mut metrics = IndexMetrics::default();
         let mut paths = Vec::new();
         collect_paths(&access.filter, &mut paths);
+        let selected = statement.selected_function_paths();
+        paths.extend(&selected);
         match access.order.as_slice() {
             [(path, _)] => paths.push(path),
             [] => {}
@@ -91,40 +98,101 @@ impl IndexMetrics {
 
     /// The first form of the header: base64 of JSON.
     pub fn to_header(&self) -> String {
-        let single = |specs: &[String]| -> Value {
-            let entry = |spec: &String| {
-                json!({
-                    "FilterExpression": "", "IndexSpec": spec, "FilterPreciseSet": true,
-                    "IndexPreciseSet": true, "IndexImpactScore": "High",
-                })
+        let single = |specs: &[String]| -> Vec<SingleIndex> {
+            let entry = |spec: &String| SingleIndex {
+                filter_expression: "",
+                index_spec: spec.clone(),
+                filter_precise_set: true,
+                index_precise_set: true,
+                index_impact_score: "High",
             };
             specs.iter().map(entry).collect()
         };
-        let composite: Value = self
-            .composite
-            .iter()
-            .map(|specs| json!({ "IndexSpecs": specs, "IndexImpactScore": "High" }))
-            .collect();
-        let text = json!({
-            "UtilizedSingleIndexes": single(&self.utilized),
-            "PotentialSingleIndexes": single(&self.potential),
-            "UtilizedCompositeIndexes": [],
-            "PotentialCompositeIndexes": composite,
+        let composite = |specs: &Vec<String>| CompositeIndex {
+            index_specs: specs.clone(),
+            index_impact_score: Some("High"),
+        };
+        let text = serde_json::to_string(&UtilizationInfo {
+            utilized_single_indexes: single(&self.utilized),
+            potential_single_indexes: single(&self.potential),
+            utilized_composite_indexes: Vec::new(),
+            potential_composite_indexes: self.composite.iter().map(composite).collect(),
         });
-        STANDARD.encode(text.to_string())
+        STANDARD.encode(text.expect("strings always serialise"))
     }
 
     /// The second form: URL-encoded JSON.
     pub fn to_header_v2(&self) -> String {
-        let single =
-            |specs: &[String]| -> Value { specs.iter().map(|spec| json!({ "IndexSpec": spec })).collect() };
-        let composite: Value = self.composite.iter().map(|specs| json!({ "IndexSpecs": specs })).collect();
-        let text = json!({
-            "UtilizedIndexes": { "SingleIndexes": single(&self.utilized), "CompositeIndexes": [] },
-            "PotentialIndexes": { "SingleIndexes": single(&self.potential), "CompositeIndexes": composite },
+        let single = |specs: &[String]| -> Vec<IndexSpec> {
+            specs.iter().map(|spec| IndexSpec { index_spec: spec.clone() }).collect()
+        };
+        let composite =
+            |specs: &Vec<String>| CompositeIndex { index_specs: specs.clone(), index_impact_score: None };
+        let text = serde_json::to_string(&IndexAdvice {
+            utilized_indexes: IndexLists {
+                single_indexes: single(&self.utilized),
+                composite_indexes: Vec::new(),
+            },
+            potential_indexes: IndexLists {
+                single_indexes: single(&self.potential),
+                composite_indexes: self.composite.iter().map(composite).collect(),
+            },
         });
-        utf8_percent_encode(&text.to_string(), NON_ALPHANUMERIC).to_string()
+        utf8_percent_encode(&text.expect("strings always serialise"), NON_ALPHANUMERIC).to_string()
     }
+}
+
+/// The first form of index metrics, whose members clients read in this order.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct UtilizationInfo {
+    utilized_single_indexes: Vec<SingleIndex>,
+    potential_single_indexes: Vec<SingleIndex>,
+    utilized_composite_indexes: Vec<CompositeIndex>,
+    potential_composite_indexes: Vec<CompositeIndex>,
+}
+
+/// One path in the first form of index metrics.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct SingleIndex {
+    filter_expression: &'static str,
+    index_spec: String,
+    filter_precise_set: bool,
+    index_precise_set: bool,
+    index_impact_score: &'static str,
+}
+
+/// The paths of a composite index, in either form.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct CompositeIndex {
+    index_specs: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index_impact_score: Option<&'static str>,
+}
+
+/// The second form of index metrics.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct IndexAdvice {
+    utilized_indexes: IndexLists,
+    potential_indexes: IndexLists,
+}
+
+/// Indexes in the second form of index metrics.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct IndexLists {
+    single_indexes: Vec<IndexSpec>,
+    composite_indexes: Vec<CompositeIndex>,
+}
+
+/// One path in the second form of index metrics.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct IndexSpec {
+    index_spec: String,
 }
 
 fn collect_paths<'a>(filter: &'a Filter, paths: &mut Vec<&'a DocPath>) {
@@ -135,14 +203,7 @@ fn collect_paths<'a>(filter: &'a Filter, paths: &mut Vec<&'a DocPath>) {
     }
 }
 
+/// A path as indexing policies write it, odd steps in quotes.
 fn spec(path: &DocPath) -> String {
-    let mut text = String::new();
-    for step in &path.0 {
-        text.push('/');
-        match step {
-            DocStep::Key(name) => text.push_str(name),
-            DocStep::Element => text.push_str("[]"),
-        }
-    }
-    text + "/?"
+    format!("{path}/?")
 }

@@ -2,8 +2,8 @@
 //!
 //! In: a prepared statement and a scope. Out: one page of rows and a continuation. The language is `sql`'s;
 //! here are the access methods (`access_method`, `ordinal_stream`, `cursor`), paging (`execute`, `scan`, `sort`,
-//! `page`, `offset_limit`, `run_limit`, with `continuation` and `sort_position` for where the next page begins) and the
-//! metrics headers (`metrics`). `order_by_index` refuses what the service refuses.
+//! `page`, `offset_limit`, `run_limit`, with `continuation`, `resume` and `sort_position` for where a page begins) and
+//! the metrics headers (`metrics`). `order_by_index` refuses what the service refuses.
 
 mod access_method;
 mod continuation;
@@ -14,6 +14,7 @@ mod offset_limit;
 mod order_by_index;
 mod ordinal_stream;
 mod page;
+mod resume;
 mod run_limit;
 mod scan;
 mod scope;
@@ -27,5 +28,6 @@ pub use execute::{QueryOutcome, QueryRequest, RunError};
 pub use metrics::IndexMetrics;
 pub use order_by_index::{OrderByError, check_order_by};
 pub use page::PageBody;
+pub use resume::{InvalidResumeFilter, ResumeFilter, ResumeValue};
 pub use run_limit::RunLimit;
 pub use scope::Scope;

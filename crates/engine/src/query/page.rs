@@ -3,6 +3,8 @@
 use sql::Value;
 use sql::value::write_json;
 
+use crate::items::Item;
+
 /// Bytes after which a page takes no more rows.
 pub(crate) const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -16,6 +18,8 @@ pub struct PageBody {
     rows_at: usize,
     count: usize,
     rows_max: usize,
+    /// Whether items are written without their system properties.
+    without_system_properties: bool,
 }
 
 impl PageBody {
@@ -25,7 +29,7 @@ impl PageBody {
         text.extend_from_slice(b"{\"_rid\":\"");
         text.extend_from_slice(container_rid.as_bytes());
         text.extend_from_slice(b"\",\"Documents\":[");
-        PageBody { rows_at: text.len(), text, count: 0, rows_max }
+        PageBody { rows_at: text.len(), text, count: 0, rows_max, without_system_properties: false }
     }
 
     /// Whether the next row has to wait for the next page. The first one never does.
@@ -46,6 +50,20 @@ impl PageBody {
     /// Bytes of the rows so far.
     pub fn bytes(&self) -> usize {
         self.text.len() - self.rows_at
+    }
+
+    /// Writes items without their system properties.
+    #[must_use]
+    pub fn without_system_properties(self) -> PageBody {
+        PageBody { without_system_properties: true, ..self }
+    }
+
+    /// Adds an item as it is stored.
+    pub(crate) fn add_item(&mut self, item: &Item) {
+        match self.without_system_properties {
+            true => self.add_text(&item.user_body()),
+            false => self.add_text(item.body_bytes()),
+        }
     }
 
     /// Adds a row that is JSON already.

@@ -12,6 +12,7 @@ use super::cursor;
 use super::execute::{QueryOutcome, QueryRequest};
 use super::offset_limit::{OffsetLimit, RowDecision};
 use super::page::PageBody;
+use super::sort_position::identity_of_item;
 use crate::store::PartitionState;
 
 /// Items one page may read before it is sent, full or not: no request occupies a core for long.
@@ -47,7 +48,10 @@ impl QueryRequest<'_> {
         let mut outcome = QueryOutcome::default();
         let mut offset_limit = OffsetLimit::after(self.statement, self.passed());
         let mut is_begun = false;
-        for (at, partition) in self.scope.partitions.iter().enumerate() {
+        let partitions = self.scope.partitions.len();
+        for step in 0..partitions {
+            let at = if self.backwards { partitions - 1 - step } else { step };
+            let partition = &self.scope.partitions[at];
             let (within, _) = self.scope.range_in(partition);
             let ranges = self.ranges(&within);
             if ranges.is_empty() {
@@ -93,6 +97,10 @@ impl QueryRequest<'_> {
 
     fn plan(&self, state: &PartitionState, within: &EpkRange, whole: bool) -> Option<AccessPlan> {
         let access = self.statement.access_path();
+        if self.backwards {
+            let access_method = AccessMethod::FullScanBackwards;
+            return Some(AccessPlan { access_method, exact: access.exact, ordered: false, indexed: false });
+        }
         if self.statement.is_ordered() {
             access_method::in_order(access, state)
         } else {
@@ -101,8 +109,16 @@ impl QueryRequest<'_> {
     }
 
     fn continue_at(&self, progress: RangeProgress, offset_limit: &OffsetLimit) -> Continuation {
-        let ranges_after = self.from.iter().flat_map(|from| from.ranges_after(&progress.range.max));
-        let ranges = std::iter::once(progress.clone()).chain(ranges_after).collect();
+        let ranges = match self.backwards {
+            true => {
+                let before = self.from.iter().flat_map(|from| from.ranges_before(&progress.range.min));
+                before.chain(std::iter::once(progress.clone())).collect()
+            }
+            false => {
+                let after = self.from.iter().flat_map(|from| from.ranges_after(&progress.range.max));
+                std::iter::once(progress.clone()).chain(after).collect()
+            }
+        };
         Continuation { ranges, rows_passed: offset_limit.rows_passed(self.statement) }
     }
 }
@@ -129,15 +145,23 @@ impl PartitionScan<'_> {
         let request = self.request;
         let statement = request.statement;
         let whole_documents = statement.returns_whole_documents();
+        let resume = request.resume_position();
         // A scan whose access method changed since the last page has to check every item again.
-        let unchecked = plan.exact && whole_documents && continues(&plan.access_method, from);
+        let unchecked =
+            plan.exact && whole_documents && continues(&plan.access_method, from) && resume.is_none();
         // OFFSET and LIMIT are counted outside the run; without them, rows need not be kept apart.
-        let limited = statement.is_limited();
-        let mut run = match limited {
+        let unmerged = statement.is_limited() || resume.is_some();
+        let start = match (&request.resume, &resume, from) {
+            (Some(filter), Some(position), ItemPosition::Start) => {
+                &filter.scan_start(position, &plan.access_method)
+            }
+            _ => from,
+        };
+        let mut run = match unmerged {
             true => QueryExecution::unmerged(statement, request.context),
             false => QueryExecution::new(statement, request.context, InputOrder::AlreadyOrdered),
         };
-        let mut cursor = request.cursor(self.state, plan, from);
+        let mut cursor = request.cursor(self.state, plan, start);
         while !self.offset_limit.is_exhausted()
             && let Some(found) = cursor.next()
         {
@@ -154,8 +178,14 @@ impl PartitionScan<'_> {
                 None
             } else {
                 run.push(&found.item.value())?;
-                let unmerged = run.drain_unmerged().into_iter().map(|row| row.row);
-                Some(if limited { unmerged.collect() } else { run.drain() })
+                let rows = run.drain_unmerged().into_iter().enumerate();
+                let wanted = rows.filter(|(number, row)| {
+                    let Some(from) = &resume else { return true };
+                    let identity = identity_of_item(found.item.ordinal, *number, from.ties);
+                    from.compare(&[row.order.as_slice(), &identity].concat()).is_ge()
+                });
+                let wanted = wanted.map(|(_, row)| row.row);
+                Some(if unmerged { wanted.collect() } else { run.drain() })
             };
             let count = rows.as_ref().map_or(1, Vec::len);
             // The last page ended after the item's last row, and has been charged for it.
@@ -171,7 +201,7 @@ impl PartitionScan<'_> {
                 if decision == RowDecision::Return {
                     match &rows {
                         Some(rows) if !whole_documents => page.add(&rows[at]),
-                        _ => page.add_text(found.item.body_bytes()),
+                        _ => page.add_item(&found.item),
                     }
                 }
                 self.offset_limit.pass();
@@ -190,7 +220,9 @@ impl PartitionScan<'_> {
 /// Whether the access method continues at `from` rather than being replaced by another.
 fn continues(access_method: &AccessMethod, from: &ItemPosition) -> bool {
     match access_method {
-        AccessMethod::FullScan | AccessMethod::Matches(_) => !matches!(from, ItemPosition::Entry(_)),
+        AccessMethod::FullScan | AccessMethod::FullScanBackwards | AccessMethod::Matches(_) => {
+            !matches!(from, ItemPosition::Entry(_))
+        }
         AccessMethod::Entries { range, .. } => cursor::continues(range, from),
     }
 }

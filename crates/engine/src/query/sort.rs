@@ -19,7 +19,7 @@ use super::continuation::{Continuation, ItemPosition, RangeProgress};
 use super::execute::{QueryOutcome, QueryRequest};
 use super::offset_limit::{OffsetLimit, RowDecision};
 use super::page::PageBody;
-use super::sort_position::{SortPosition, TieOrder, identity_of_item, shortened};
+use super::sort_position::{SortPosition, identity_of_item, shortened};
 use crate::items::Item;
 use crate::store::index::IndexSpace;
 
@@ -28,13 +28,15 @@ impl QueryRequest<'_> {
         let mut outcome = QueryOutcome::default();
         outcome.work.partitions_begun = if self.from.is_none() { self.scope.partitions.len() } else { 0 };
         let parts = self.parts();
-        let ties = parts.iter().find_map(|part| Some(part.from.as_ref()?.ties)).unwrap_or(TieOrder::Forwards);
+        let ties = parts.iter().find_map(|part| Some(part.from.as_ref()?.ties));
+        let ties = ties.unwrap_or_else(|| self.tie_order());
         let mut offset_limit = OffsetLimit::after(self.statement, self.passed());
         let returned_before: usize = parts.iter().map(SortedRange::rows_to_pass).sum();
         let wanted = offset_limit.rows_for(page.rows_max().saturating_add(1)).saturating_add(returned_before);
         let duplicates = (self.statement.row_origin() == RowOrigin::Rows).then(HashMap::new);
         let mut collector = RowCollector {
             parts: &parts,
+            resume: self.resume_position(),
             wanted,
             first: BinaryHeap::new(),
             values: HashMap::new(),
@@ -94,7 +96,7 @@ impl QueryRequest<'_> {
                     break;
                 }
                 match &row.item {
-                    Some(item) => page.add_text(item.body_bytes()),
+                    Some(item) => page.add_item(item),
                     None => page.add(&row.row),
                 }
             }
@@ -131,8 +133,9 @@ impl QueryRequest<'_> {
                 if access.order.iter().any(|(_, direction)| *direction == sql::ast::Direction::Descending) {
                     undefined.iter_mut().for_each(|byte| *byte = !*byte);
                 }
-                let identity = identity_of_item(item, rows_returned, TieOrder::Forwards);
-                (Some(SortPosition::at(&undefined, &identity, TieOrder::Forwards)), 0)
+                let ties = self.tie_order();
+                let identity = identity_of_item(item, rows_returned, ties);
+                (Some(SortPosition::at(&undefined, &identity, ties)), 0)
             }
             ItemPosition::Start | ItemPosition::Item(_) | ItemPosition::RowCount(_) => (None, 0),
         };
@@ -235,6 +238,8 @@ impl Ord for Row {
 /// The rows read so far that the page may need.
 struct RowCollector<'p> {
     parts: &'p [SortedRange],
+    /// The first row that the client still wants.
+    resume: Option<SortPosition>,
     wanted: usize,
     /// Rows of documents: the first `wanted` that are still to come.
     first: BinaryHeap<Row>,
@@ -249,12 +254,17 @@ impl RowCollector<'_> {
     fn add_row(&mut self, mut row: Row, item: &Item) {
         let Some(part) = self.parts.iter().position(|part| part.range.contains(&item.epk)) else { return };
         row.part = part;
-        if self.parts[part].is_before(&row.bytes) {
+        if self.parts[part].is_before(&row.bytes) && self.is_wanted(&row) {
             self.first.push(row);
             if self.first.len() > self.wanted {
                 self.first.pop();
             }
         }
+    }
+
+    /// Whether the resume filter lets a row through.
+    fn is_wanted(&self, row: &Row) -> bool {
+        self.resume.as_ref().is_none_or(|from| from.compare(&row.bytes).is_ge())
     }
 
     /// Adds a row that may be there already.
@@ -279,10 +289,13 @@ impl RowCollector<'_> {
         }
     }
 
-    fn in_order(self) -> Vec<Row> {
-        let mut rows = self.first.into_vec();
-        let to_come = |row: &Row| self.parts.first().is_some_and(|part| part.is_before(&row.bytes));
-        rows.extend(self.values.into_values().filter(to_come));
+    fn in_order(mut self) -> Vec<Row> {
+        let mut rows = std::mem::take(&mut self.first).into_vec();
+        let values = std::mem::take(&mut self.values);
+        let to_come = |row: &Row| {
+            self.parts.first().is_some_and(|part| part.is_before(&row.bytes)) && self.is_wanted(row)
+        };
+        rows.extend(values.into_values().filter(to_come));
         rows.sort_unstable();
         rows
     }

@@ -16,6 +16,10 @@ const ORDER_MAX: usize = 384;
 /// Bytes of the identity that fit a token; longer ones are replaced by their beginning and a hash.
 const IDENTITY_MAX: usize = 96;
 
+/// Bytes of the identity of one row of an item: the item's ordinal and the number of the row.
+pub(super) const IDENTITY_LENGTH: usize = size_of::<Ordinal>() + ROW_NUMBER_LENGTH;
+const ROW_NUMBER_LENGTH: usize = size_of::<u32>();
+
 /// The order of items with the same sort key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TieOrder {
@@ -43,6 +47,23 @@ impl SortPosition {
             }
             _ => SortPosition { bytes: [order, identity].concat(), truncated: false, ties },
         }
+    }
+
+    /// The position of a row whose sort key is stated in full; for positions that no token has to hold.
+    pub(super) fn whole(order: &[u8], identity: &[u8], ties: TieOrder) -> SortPosition {
+        SortPosition { bytes: [order, identity].concat(), truncated: false, ties }
+    }
+
+    /// The index entry of `space` at this position, for a scan from the beginning of the index or, `backwards`,
+    /// from its end: the inverse of [`SortPosition::of_entry`].
+    pub(super) fn to_entry(&self, space: &[u8; 8], backwards: bool) -> Vec<u8> {
+        // An entry ends with the ordinal of its item, and has no number of a row.
+        let end = self.bytes.len().saturating_sub(ROW_NUMBER_LENGTH);
+        let mut entry = [space.as_slice(), &self.bytes[..end]].concat();
+        if backwards {
+            entry[space.len()..].iter_mut().for_each(|byte| *byte = !*byte);
+        }
+        entry
     }
 
     /// The position of an index entry that a scan reached, which reads entries from the beginning of the
@@ -94,8 +115,12 @@ impl SortPosition {
 }
 
 /// The identity of one row of an item.
-pub(super) fn identity_of_item(Ordinal(ordinal): Ordinal, row: usize, ties: TieOrder) -> [u8; 12] {
-    let mut identity = [0; 12];
+pub(super) fn identity_of_item(
+    Ordinal(ordinal): Ordinal,
+    row: usize,
+    ties: TieOrder,
+) -> [u8; IDENTITY_LENGTH] {
+    let mut identity = [0; IDENTITY_LENGTH];
     let ordinal = if ties == TieOrder::Backwards { !ordinal } else { ordinal };
     identity[..8].copy_from_slice(&ordinal.to_be_bytes());
     identity[8..].copy_from_slice(&row_number(row));
@@ -166,5 +191,8 @@ mod tests {
         let inverted: Vec<u8> = b"value".iter().map(|byte| !byte).collect();
         let row = [inverted.as_slice(), &identity_of_item(Ordinal(7), 0, TieOrder::Backwards)].concat();
         assert_eq!(sort_position.compare(&row), Ordering::Equal);
+        assert_eq!(sort_position.to_entry(b"spacespa", true), entry);
+        let forwards = SortPosition::of_entry(&entry, false, 3);
+        assert_eq!(forwards.to_entry(b"spacespa", false), entry);
     }
 }

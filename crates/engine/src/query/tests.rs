@@ -179,6 +179,8 @@ fn pages_while(
             context: QueryContext::default(),
             now: 0,
             from,
+            resume: None,
+            backwards: false,
             limit: RunLimit::none(),
         };
         let outcome = request.run(&mut page).unwrap();

@@ -246,6 +246,13 @@ impl IndexingPolicy {
         }
         for spatial in &self.spatial_indexes {
             IndexPath::parse(&spatial.path).map_err(invalid)?;
+            if spatial.types.is_empty() {
+                return Err(invalid(format!(
+                    "The spatial data types array cannot be empty. Assign at least one spatial type for the 'types' \
+                     array for the path '{}'.",
+                    spatial.path
+                )));
+            }
             const TYPES: [&str; 4] = ["Point", "LineString", "Polygon", "MultiPolygon"];
             if let Some(unknown) = spatial.types.iter().find(|kind| !TYPES.contains(&kind.as_str())) {
                 return Err(invalid(format!(

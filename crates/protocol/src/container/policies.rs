@@ -9,7 +9,7 @@ use crate::definition_error::{DefinitionError, INVALID_INPUT, invalid};
 
 /// How concurrent writes to one item in several regions are resolved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", from = "SentConflictResolutionPolicy")]
 pub struct ConflictResolutionPolicy {
     /// How a conflict is resolved.
     pub mode: ConflictResolutionMode,
@@ -17,6 +17,31 @@ pub struct ConflictResolutionPolicy {
     pub conflict_resolution_path: String,
     /// The stored procedure that decides in custom mode.
     pub conflict_resolution_procedure: String,
+}
+
+/// A policy as it was sent, whose omitted members depend on the mode.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+struct SentConflictResolutionPolicy {
+    mode: ConflictResolutionMode,
+    conflict_resolution_path: Option<String>,
+    conflict_resolution_procedure: Option<String>,
+}
+
+impl From<SentConflictResolutionPolicy> for ConflictResolutionPolicy {
+    fn from(sent: SentConflictResolutionPolicy) -> ConflictResolutionPolicy {
+        let default = ConflictResolutionPolicy::default();
+        let path = match sent.mode {
+            ConflictResolutionMode::LastWriterWins => default.conflict_resolution_path,
+            ConflictResolutionMode::Custom => String::new(),
+        };
+        ConflictResolutionPolicy {
+            mode: sent.mode,
+            conflict_resolution_path: sent.conflict_resolution_path.unwrap_or(path),
+            conflict_resolution_procedure: sent.conflict_resolution_procedure.unwrap_or_default(),
+        }
+    }
 }
 
 /// How a conflict between regions is resolved.
@@ -91,15 +116,22 @@ impl ComputedProperty {
             )));
         }
         const SYSTEM: [&str; 6] = ["id", "_rid", "_self", "_etag", "_ts", "_attachments"];
-        for (index, ComputedProperty { name, .. }) in properties.iter().enumerate() {
-            if name.is_empty() || SYSTEM.contains(&name.as_str()) {
+        for (index, ComputedProperty { name, query }) in properties.iter().enumerate() {
+            for (member, text) in [("name", name), ("query", query)] {
+                if text.is_empty() {
+                    return Err(invalid(format!(
+                        "Computed property '{member}' is either empty or unspecified."
+                    )));
+                }
+            }
+            if SYSTEM.contains(&name.as_str()) {
                 return Err(invalid(format!(
-                    "{INVALID_INPUT}: '{name}' cannot be a computed property's name."
+                    "The system property name '{name}' cannot be used as a computed property name."
                 )));
             }
             if properties[..index].iter().any(|earlier| earlier.name == *name) {
                 return Err(invalid(format!(
-                    "{INVALID_INPUT}: the computed property '{name}' is defined twice."
+                    "Computed property name '{name}' cannot be used in multiple definitions."
                 )));
             }
         }
@@ -187,7 +219,9 @@ mod tests {
         ] {
             let outcome = ComputedProperty::validate_all(&properties);
             assert_eq!(outcome.is_ok(), good, "{properties:?}");
-            assert!(outcome.err().is_none_or(|error| error.message.contains(INVALID_INPUT)));
+            let named = ["at most 20", "system property name", "is either empty", "multiple definitions"];
+            let is_named = |text: &str| named.iter().any(|part| text.contains(part));
+            assert!(outcome.err().is_none_or(|error| is_named(&error.message)));
         }
     }
 }

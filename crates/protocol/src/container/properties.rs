@@ -117,11 +117,27 @@ impl ContainerProperties {
     /// Fills in defaults and validates the whole definition.
     fn completed(mut self) -> Result<ContainerProperties, DefinitionError> {
         check_name(&self.id)?;
+        if self.other.contains_key("ttlPropertyPath") && self.default_ttl.is_none() {
+            return Err(invalid(format!("{INVALID_INPUT}. 'ttlPropertyPath' needs 'defaultTtl' to be set.")));
+        }
         self.partition_key.validate().map_err(invalid)?;
         self.indexing_policy = self.indexing_policy.completed()?;
         self.indexing_policy.check_bounding_boxes(self.geospatial_config.kind)?;
         self.unique_key_policy.validate()?;
         ComputedProperty::validate_all(&self.computed_properties)?;
+        let spatial = |name: &str| {
+            let mut paths = self.indexing_policy.spatial_indexes.iter().map(|index| index.path.as_str());
+            paths.any(|path| path.strip_prefix('/').and_then(|path| path.split('/').next()) == Some(name))
+        };
+        let properties = self.computed_properties.iter().enumerate();
+        if let Some((index, property)) = properties.into_iter().find(|(_, property)| spatial(&property.name))
+        {
+            return Err(invalid(format!(
+                "Computed property '{}' at index ({index}) has a spatial index. Remove the spatial index on this \
+                 path.",
+                property.name
+            )));
+        }
         self.vector_embedding_policy.validate()?;
         self.vector_embedding_policy.validate_indexes(&self.indexing_policy)?;
         self.full_text_policy.validate()?;
@@ -288,7 +304,10 @@ mod tests {
                 INVALID_INPUT,
             ),
             (r#"{"id":"c","fullTextPolicy":{"defaultLanguage":"xx-YY"}}"#, "unsupported language xx-YY"),
-            (r#"{"id":"c","computedProperties":[{"name":"id","query":"SELECT VALUE 1"}]}"#, INVALID_INPUT),
+            (
+                r#"{"id":"c","computedProperties":[{"name":"id","query":"SELECT VALUE 1"}]}"#,
+                "The system property name 'id' cannot be used as a computed property name.",
+            ),
             (r#"{"id":"c","uniqueKeyPolicy":{"uniqueKeys":[{"paths":[]}]}}"#, "unique key"),
         ] {
             let error = ContainerProperties::parse(body.as_bytes()).expect_err(body).message;

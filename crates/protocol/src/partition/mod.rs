@@ -6,7 +6,6 @@
 
 mod definition; // the partition key definition of a container
 mod effective; // partition key → effective partition key
-mod hash; // MurmurHash3
 mod header; // partition key ↔ header text
 mod key; // partition key values
 mod path; // paths of partition keys

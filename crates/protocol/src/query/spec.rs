@@ -12,8 +12,9 @@ use thiserror::Error;
 /// The largest SQL text, in bytes.
 pub const SQL_BYTES_MAX: usize = 512 * 1024;
 
-/// The SQL text of a query and its parameters.
+/// The SQL text of a query and its parameters. A body with other members is not understood.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct QuerySpec<'a> {
     /// The SQL text of the query.
     #[serde(borrow)]
@@ -86,7 +87,7 @@ mod tests {
         for body in [
             r#"{"query":"SELECT 1"}"#,
             r#"{"query":"SELECT 1","parameters":[]}"#,
-            r#"{"query":"SELECT 1","parameters":null,"more":1}"#,
+            r#"{"query":"SELECT 1","parameters":null}"#,
         ] {
             let spec = QuerySpec::parse(body.as_bytes()).expect(body);
             assert_eq!((&*spec.query, spec.parameters.len()), ("SELECT 1", 0));
@@ -114,6 +115,7 @@ mod tests {
             "[]",
             "\"SELECT 1\"",
             r#"{"query":1}"#,
+            r#"{"query":"SELECT 1","more":1}"#,
             r#"{"query":"x","parameters":{}}"#,
             r#"{"query":"x","parameters":[{"value":1}]}"#,
         ] {

@@ -3,6 +3,8 @@
 //! For each expression it computes for which documents the expression can be exactly `true` (or, under NOT,
 //! exactly `false`). Undefined is neither, which makes most comparisons exact.
 
+use std::cell::RefCell;
+
 use super::refine::{comparison, one_of, outside, within};
 use super::{AccessPath, DocPath, DocStep, Filter, Predicate, call};
 use crate::ast::{Direction, SubqueryKind, UnaryOperator};
@@ -104,6 +106,21 @@ pub(super) fn analyze(pipeline: &Pipeline) -> AccessPath {
     };
     let order: Option<Vec<_>> = pipeline.order.iter().map(|key| order_path(pipeline, key)).collect();
     AccessPath { filter, exact, ordering_only_paths: order.is_some(), order: order.unwrap_or_default() }
+}
+
+pub(super) fn function_paths(pipeline: &Pipeline) -> Vec<DocPath> {
+    let mut frame_paths: BoundPaths = vec![Some(BoundPath { path: DocPath::default(), exact: true })];
+    rows(pipeline, &mut frame_paths);
+    let found = RefCell::new(Vec::new());
+    // Every expression is visited, because none is what is looked for.
+    pipeline.projection.any(&|expression| {
+        if let BoundExpression::Call { arguments, .. } = expression {
+            let paths = arguments.iter().filter_map(|argument| path_of(argument, &frame_paths));
+            found.borrow_mut().extend(paths.map(|target| target.path));
+        }
+        false
+    });
+    found.into_inner()
 }
 
 /// The document path of an ORDER BY key.

@@ -74,6 +74,11 @@ pub enum Predicate {
     Defined,
 }
 
+/// The document paths that functions in the projection of a query over documents read.
+pub(crate) fn function_paths(pipeline: &Pipeline) -> Vec<DocPath> {
+    analyze::function_paths(pipeline)
+}
+
 impl AccessPath {
     /// The access path of a bound query.
     pub(crate) fn of(pipeline: &Pipeline) -> AccessPath {

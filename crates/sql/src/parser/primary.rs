@@ -12,7 +12,8 @@ impl Parser {
         loop {
             let start = base.span();
             let kind = if self.eat(Symbol::Dot) {
-                let name = self.expect_word("a property name")?;
+                // Reserved words need brackets: `c["order"]`.
+                let name = self.expect_name("a property name")?;
                 ExpressionKind::Member { base: Box::new(base), name, form: MemberNotation::Dot }
             } else if self.eat(Symbol::OpenBracket) {
                 let index = self.expression()?;

@@ -99,7 +99,7 @@ fn literals_and_constructors() {
         ("{}", "{}"),
         ("{a: 1, 'b c': {order: 2}}", r#"{"a": 1, "b c": {"order": 2}}"#),
         ("c['na me'].x", r#"c["na me"].x"#),
-        ("c.value", "c.value"),
+        (r#"c["value"]"#, r#"c["value"]"#),
         ("c[c.i + 1]", "c[(c.i + 1)]"),
         ("@p.x", "@p.x"),
         ("(5).x", "(5).x"),

@@ -103,7 +103,6 @@ pub(super) fn needed(statement: &Statement) -> Vec<Feature> {
     need(!aggregates.is_empty(), Feature::Aggregate);
     need(!aggregates.is_empty() && !is_value && query.group_by.is_empty(), Feature::NonValueAggregate);
     need(aggregates.len() > 1, Feature::MultipleAggregates);
-    need(any(&[Aggregate::Avg]), Feature::CompositeAggregate);
     need(any(&[Aggregate::CountIf]), Feature::CountIf);
     need(any(&[Aggregate::MakeList, Aggregate::MakeSet]), Feature::ListAndSetAggregate);
     need(query.distinct && !query.from.is_empty(), Feature::Distinct);

@@ -302,7 +302,7 @@ fn unsupported_features_are_named() {
         (PYTHON, "SELECT COUNT(1), SUM(c.x) FROM c", "NonValueAggregate, MultipleAggregates"),
         (PYTHON, "SELECT VALUE MAKELIST(c.x) FROM c", "ListAndSetAggregate"),
         (RUST, "SELECT VALUE COUNT(1) FROM c", "Aggregate"),
-        (RUST, "SELECT VALUE AVG(c.x) FROM c", "Aggregate, CompositeAggregate"),
+        (RUST, "SELECT VALUE AVG(c.x) FROM c", "Aggregate"),
         (RUST, "SELECT TOP 1 * FROM c ORDER BY RANK FullTextScore(c.t, 'a')", "HybridSearch"),
         (JAVASCRIPT, "SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.x FROM c)", "DCount"),
         (

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use super::distinct_hash::distinct_hash;
 use super::{Value, ValueKind};
 
 /// Structural equality: numbers by value, property order ignored. Undefined equals only itself; the
@@ -38,28 +39,15 @@ pub fn compare(left: &Value, right: &Value) -> Option<Ordering> {
 }
 
 /// The ordering of ORDER BY: by type, then within the type. It is total, so that sorting is deterministic:
-/// arrays compare element by element, objects by their properties sorted by name.
+/// arrays and objects have no order of their own and sort by their [distinct hash](distinct_hash).
 pub fn total_order(left: &Value, right: &Value) -> Ordering {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => {
             let (left, right) = (left.as_f64(), right.as_f64());
             left.partial_cmp(&right).unwrap_or_else(|| left.total_cmp(&right))
         }
-        (Value::Array(left), Value::Array(right)) => left
-            .iter()
-            .zip(right.iter())
-            .map(|(l, r)| total_order(l, r))
-            .find(|order| order.is_ne())
-            .unwrap_or_else(|| left.len().cmp(&right.len())),
-        (Value::Object(left), Value::Object(right)) => {
-            let (mut left, mut right): (Vec<_>, Vec<_>) = (left.iter().collect(), right.iter().collect());
-            left.sort_unstable_by(|a, b| compare_strings(a.0, b.0));
-            right.sort_unstable_by(|a, b| compare_strings(a.0, b.0));
-            left.iter()
-                .zip(right.iter())
-                .map(|(l, r)| compare_strings(l.0, r.0).then_with(|| total_order(l.1, r.1)))
-                .find(|order| order.is_ne())
-                .unwrap_or_else(|| left.len().cmp(&right.len()))
+        (Value::Array(_), Value::Array(_)) | (Value::Object(_), Value::Object(_)) => {
+            distinct_hash(left).cmp(&distinct_hash(right))
         }
         _ => {
             let kinds: (ValueKind, ValueKind) = (left.kind(), right.kind());
@@ -103,14 +91,22 @@ mod tests {
 
     #[test]
     fn types_order_from_undefined_to_object() {
-        let ascending =
-            ["null", "false", "true", "-1", "2.5", r#""""#, r#""a""#, "[]", "[1]", "{}", r#"{"a":1}"#];
+        let ascending = ["null", "false", "true", "-1", "2.5", r#""""#, r#""a""#, "[1]", r#"{"a":1}"#];
         let values: Vec<Value> = std::iter::once(Value::Undefined)
             .chain(ascending.iter().map(|text| parse(text.as_bytes()).unwrap()))
             .collect();
         for pair in values.windows(2) {
             assert_eq!(total_order(&pair[0], &pair[1]), Ordering::Less, "{pair:?}");
         }
+    }
+
+    #[test]
+    fn arrays_and_objects_order_by_their_hash() {
+        let value = |text: &str| parse(text.as_bytes()).unwrap();
+        assert_eq!(total_order(&value("[1,2]"), &value("[]")), Ordering::Less);
+        assert_eq!(total_order(&value("{}"), &value(r#"{"a":1}"#)), Ordering::Less);
+        let same = total_order(&value(r#"{"a":1,"b":2}"#), &value(r#"{"b":2.0,"a":1}"#));
+        assert_eq!(same, Ordering::Equal);
     }
 
     #[test]

@@ -24,11 +24,34 @@ pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
 /// Parses one JSON value, and says whether `text` is canonical: byte for byte what [`write_json`] makes of
 /// the value.
 pub fn parse_checking_canonical(text: &[u8]) -> Result<(Value, bool), JsonError> {
-    match read(text) {
-        Some(found) => Ok(found),
+    if let Some(found) = read(text) {
+        return Ok(found);
+    }
+    match escape_control_characters(text).as_deref().and_then(read) {
+        Some((value, _)) => Ok((value, false)),
         // serde_json parses it again for its error message.
         None => serde_json::from_slice(text).map(|value| (value, false)),
     }
+}
+
+/// `text` with the control characters inside its strings escaped: the service accepts them as they are. `None`
+/// if there are none.
+fn escape_control_characters(text: &[u8]) -> Option<Vec<u8>> {
+    let mut escaped = Vec::new();
+    let (mut in_string, mut after_backslash, mut copied) = (false, false, 0);
+    for (at, byte) in text.iter().enumerate() {
+        match byte {
+            b'"' if !after_backslash => in_string = !in_string,
+            0..0x20 if in_string => {
+                escaped.extend_from_slice(&text[copied..at]);
+                escaped.extend_from_slice(format!("\\u{byte:04x}").as_bytes());
+                copied = at + 1;
+            }
+            _ => {}
+        }
+        after_backslash = *byte == b'\\' && !after_backslash;
+    }
+    (copied > 0).then(|| [escaped.as_slice(), &text[copied..]].concat())
 }
 
 impl<'de> Deserialize<'de> for Value {

@@ -2,9 +2,10 @@
 //!
 //! A [`Value`] clones in constant time: strings of up to 23 bytes are stored inline, everything larger is
 //! shared. Parsing and writing JSON text is in `json`, equality and order in `compare`, hashing in
-//! `hashable`, the order-preserving byte form for indexes in `order_key`.
+//! `hashable` and `distinct_hash`, the order-preserving byte form for indexes in `order_key`.
 
 mod compare;
+mod distinct_hash;
 mod hashable;
 mod json;
 mod number;
@@ -14,13 +15,16 @@ mod read;
 use std::sync::Arc;
 
 pub use compare::{compare, compare_strings, deep_equal, total_order};
+pub use distinct_hash::distinct_hash;
 pub use hashable::HashableValue;
 pub use json::{
     JsonError, NESTING_MAX, NotJson, check_json, is_json, parse, parse_checking_canonical, write_json,
     write_json_string,
 };
 pub use number::Number;
-pub use order_key::{ORDER_KEY_STRING_MAX, OrderKeyPrecision, encode_order_key, encode_whole_order_key};
+pub use order_key::{
+    ORDER_KEY_STRING_MAX, OrderKeyPrecision, encode_hash_order_key, encode_order_key, encode_whole_order_key,
+};
 pub use smol_str::SmolStr;
 
 /// A value of the SQL language.

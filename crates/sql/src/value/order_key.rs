@@ -1,7 +1,8 @@
 //! Order keys: values as bytes that sort like ORDER BY, for index entries and for sort positions in
 //! results.
 
-use super::compare::{compare_strings, utf16_rank};
+use super::compare::utf16_rank;
+use super::distinct_hash::distinct_hash;
 use super::{Value, ValueKind};
 
 /// The bytes of a string that are part of its key; longer strings share the key of their prefix.
@@ -50,8 +51,7 @@ pub fn encode_order_key(value: &Value, out: &mut Vec<u8>) -> Option<OrderKeyPrec
 /// Appends the key of any whole value, undefined included. Keys are prefix-free, and equal to those of
 /// [`encode_order_key`] where those are exact.
 ///
-/// Layout of arrays and objects: the type's rank, 01 before each element or property (its name, then its
-/// value; sorted by name), and 00 at the end.
+/// Layout of arrays and objects: that of [`encode_hash_order_key`].
 pub fn encode_whole_order_key(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Undefined => out.push(ValueKind::Undefined as u8),
@@ -60,30 +60,20 @@ pub fn encode_whole_order_key(value: &Value, out: &mut Vec<u8>) {
             escape(text.as_bytes(), out);
             out.extend([0, 0]);
         }
-        Value::Array(elements) => {
-            out.push(ValueKind::Array as u8);
-            for element in elements.iter() {
-                out.push(1);
-                encode_whole_order_key(element, out);
-            }
-            out.push(0);
-        }
-        Value::Object(object) => {
-            out.push(ValueKind::Object as u8);
-            let mut members: Vec<_> = object.iter().collect();
-            members.sort_unstable_by(|a, b| compare_strings(a.0, b.0));
-            for (name, value) in members {
-                out.push(1);
-                escape(name.as_bytes(), out);
-                out.extend([0, 0]);
-                encode_whole_order_key(value, out);
-            }
-            out.push(0);
+        Value::Array(_) | Value::Object(_) => {
+            encode_hash_order_key(value.kind(), distinct_hash(value), out);
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {
             encode_order_key(value, out);
         }
     }
+}
+
+/// Appends the key of an array or object of which only the [distinct hash](distinct_hash) is known: the type's
+/// rank, then the 16 bytes of the hash.
+pub fn encode_hash_order_key(kind: ValueKind, hash: u128, out: &mut Vec<u8>) {
+    out.push(kind as u8);
+    out.extend_from_slice(&hash.to_be_bytes());
 }
 
 /// Appends a string with its escapes. Nearly every string is copied as it is.

@@ -7,12 +7,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use protocol::batch::{BatchOperation, BatchOperationType, BatchResult};
+use protocol::batch::{BatchOperationType, BatchResult, RequestedOperation};
 use protocol::partition::EffectivePartitionKey;
 use protocol::status::Status;
 use sql::{QueryContext, Value};
 
-use super::item_write;
+use super::body;
+use super::item_write::{self, indexes};
 use super::partition_key::{self, PartitionAddress};
 use super::patch::Patch;
 use crate::handlers::ItemRequest;
@@ -34,6 +35,8 @@ pub(super) struct PreparedOperation<'a> {
     if_none_match: Option<Cow<'a, str>>,
     /// The partition key in header form, in operations of a bulk request.
     partition_key: Option<Cow<'a, str>>,
+    /// Whether the result omits the item.
+    minimal: bool,
 }
 
 enum PreparedKind {
@@ -48,18 +51,22 @@ enum PreparedKind {
 impl<'a> PreparedOperation<'a> {
     /// Parses the item or the patch of an operation.
     pub(super) fn new(
-        operation: BatchOperation<'a>,
+        operation: RequestedOperation<'a>,
         schema: &Arc<ContainerSchema>,
         now: u64,
     ) -> Result<PreparedOperation<'a>, ServiceError> {
-        let partition_key = operation.partition_key_text();
-        let body = operation.resource_body.map_or("", |body| body.get()).as_bytes();
-        let document = || Document::parse(body, schema, now);
+        check_options(&operation)?;
+        let directive = operation.indexing_directive.as_deref().unwrap_or_default();
+        let indexed = indexes(directive.as_bytes()).ok_or_else(|| {
+            ServiceError::bad_request(format!("The indexing directive '{directive}' is invalid."))
+        })?;
+        let body = body::as_text(operation.resource_body.unwrap_or_default())?;
+        let document = || Document::parse(&body, schema, now).map(|document| document.indexed(indexed));
         let kind = match operation.operation_type {
             BatchOperationType::Create => PreparedKind::Create(document()?),
             BatchOperationType::Upsert => PreparedKind::Upsert(document()?),
             BatchOperationType::Replace => PreparedKind::Replace(document()?),
-            BatchOperationType::Patch => PreparedKind::Patch(Patch::parse(body)?),
+            BatchOperationType::Patch => PreparedKind::Patch(Patch::parse(&body)?),
             BatchOperationType::Read => PreparedKind::Read,
             BatchOperationType::Delete => PreparedKind::Delete,
         };
@@ -69,7 +76,8 @@ impl<'a> PreparedOperation<'a> {
             id: operation.id.unwrap_or_default(),
             if_match: non_empty(operation.if_match),
             if_none_match: non_empty(operation.if_none_match),
-            partition_key,
+            partition_key: operation.partition_key,
+            minimal: operation.minimal_return_preference,
         })
     }
 
@@ -128,6 +136,7 @@ impl<'a> PreparedOperation<'a> {
         epk: &EffectivePartitionKey,
         context: BatchContext,
     ) -> Result<OperationResult, WriteError> {
+        let context = BatchContext { minimal: context.minimal || self.minimal, ..context };
         let precondition = self.precondition();
         match &self.kind {
             PreparedKind::Create(document)
@@ -160,15 +169,19 @@ impl<'a> PreparedOperation<'a> {
         }
     }
 
+    /// The result of a read. In a batch either condition says which version the client has.
     fn read(&self, item: &Item) -> OperationResult {
-        let unchanged = self.if_none_match.as_deref().is_some_and(|known| known == item.etag_str());
+        let is_known = |tag: &Option<Cow<'_, str>>| tag.as_deref() == Some(item.etag_str());
+        let unchanged = is_known(&self.if_match)
+            || is_known(&self.if_none_match)
+            || self.if_none_match.as_deref() == Some("*");
         let cost = charge::read(item.size());
         if unchanged {
             return operation_result(Status::NOT_MODIFIED, cost);
         }
         BatchResult {
             etag: Some(item.etag_str().to_owned()),
-            resource_body: Some(item.body()),
+            resource_body: (!self.minimal).then(|| item.body()),
             ..operation_result(Status::OK, cost)
         }
     }
@@ -179,6 +192,16 @@ impl<'a> PreparedOperation<'a> {
             (None, Some("*")) => Precondition::IfAbsent,
             (None, _) => Precondition::None,
         }
+    }
+}
+
+/// Rejects an operation with an option that cannot be obeyed.
+fn check_options(operation: &RequestedOperation<'_>) -> Result<(), ServiceError> {
+    match operation.time_to_live_seconds {
+        Some(_) => Err(ServiceError::bad_request(
+            "'timeToLiveInSeconds' is not supported in a batch; set the property 'ttl' of the item.",
+        )),
+        None => Ok(()),
     }
 }
 

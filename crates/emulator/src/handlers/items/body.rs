@@ -11,7 +11,11 @@ use std::sync::Arc;
 
 /// The body as JSON text. Binary bodies are labelled as text too; their first byte identifies them.
 pub(super) fn text<'a>(request: &'a ItemRequest<'_>) -> Result<Cow<'a, [u8]>, ServiceError> {
-    let body = &request.call.body;
+    as_text(&request.call.body)
+}
+
+/// `body` as JSON text, converted if it is binary JSON.
+pub(super) fn as_text(body: &[u8]) -> Result<Cow<'_, [u8]>, ServiceError> {
     if !binary_json::is_binary(body) {
         return Ok(Cow::Borrowed(body));
     }

@@ -1,18 +1,23 @@
 //! The change feed, `GET docs` with `a-im`: changes in the order in which they happened.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use http::HeaderValue;
 use protocol::headers as name;
 use protocol::status::Status;
+use sql::{InputOrder, QueryContext, QueryExecution, Statement};
 
 use super::partition_response::{PartitionResponse, check_session};
-use super::scope;
+use super::query_body::{QueryText, read_query};
+use super::{query_plan, scope};
 use crate::handlers::ItemRequest;
 use crate::request::{RequestHeaders, http_date};
 use crate::response::{Reply, ServiceError};
 use engine::change_feed::{FeedMode, FeedPage, FeedPosition, FeedStart, read_changes};
+use engine::items::Item;
 use engine::regions::RegionId;
+use engine::store::ContainerSchema;
 
 /// Changes per page when the client does not set a page size.
 const PAGE_ITEMS_DEFAULT: usize = 100;
@@ -32,13 +37,42 @@ pub(super) fn change_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceErr
         }
     }
     let limit = headers.page_size()?.limit(PAGE_ITEMS_DEFAULT);
-    let page = read_changes(&scope, mode, &start, limit, request.now_seconds()).map_err(|lost| {
+    let filter = filter(request, &schema)?;
+    let context = QueryContext { now: request.call.now.0, ..QueryContext::default() };
+    let failure = RefCell::new(None);
+    let accept = |item: &Item| {
+        let Some(statement) = &filter else { return true };
+        let run = QueryExecution::new(statement, context, InputOrder::Any);
+        run.accepts(&item.value()).unwrap_or_else(|error| {
+            failure.borrow_mut().get_or_insert(error);
+            false
+        })
+    };
+    let page = read_changes(&scope, mode, &start, limit, request.now_seconds(), &accept).map_err(|lost| {
         ServiceError::bad_request(format!(
             "The change feed no longer holds the changes after LSN {}: all-versions-and-deletes keeps a bounded history. Start again from now.",
             lost.0.0
         ))
     })?;
+    if let Some(error) = failure.take() {
+        return Err(query_plan::sql_error(error));
+    }
     Ok(reply(request, page))
+}
+
+/// The query in the body of a change feed, whose condition its items satisfy.
+fn filter(request: &ItemRequest<'_>, schema: &ContainerSchema) -> Result<Option<Statement>, ServiceError> {
+    if request.call.body.is_empty() {
+        return Ok(None);
+    }
+    let QueryText { text, parameters, resume } = read_query(request)?;
+    let statement = Statement::prepare(&text, &parameters, &schema.sql).map_err(query_plan::sql_error)?;
+    if !statement.returns_whole_documents() || statement.needs_merge() || resume.is_some() {
+        return Err(ServiceError::bad_request(
+            "A change feed is filtered by a query of the form SELECT * FROM c WHERE …, without other clauses.",
+        ));
+    }
+    Ok(Some(statement))
 }
 
 fn reply(request: &ItemRequest<'_>, page: FeedPage) -> Reply {
@@ -51,8 +85,9 @@ fn reply(request: &ItemRequest<'_>, page: FeedPage) -> Reply {
         Reply::not_modified()
     } else {
         Reply::ok(page.body(&request.container.system.rid).into())
-            .header(name::ITEM_COUNT, HeaderValue::from(page.count))
     };
+    // One SDK reads the count whatever the status.
+    let reply = reply.header(name::ITEM_COUNT, HeaderValue::from(page.count));
     partition_response.add_headers(reply.charge(page.charge.max(1.0)).etag(etag))
 }
 

@@ -2,6 +2,8 @@
 
 use std::ops::ControlFlow;
 
+use protocol::status::Status;
+
 use super::partition_key;
 use super::partition_response::PartitionResponse;
 use crate::handlers::ItemRequest;
@@ -44,7 +46,7 @@ pub(super) fn delete_partition(request: &ItemRequest<'_>) -> Result<Reply, Servi
         let partition_response =
             PartitionResponse::new(request.container, &partition, commit.progress.clone());
         if commit.result.map_err(|error| partition_response.error(error.into()))?.is_break() {
-            let reply = Reply::no_content().charge(cost.max(charge::NOT_FOUND));
+            let reply = Reply::new(Status::OK).charge(cost.max(charge::NOT_FOUND));
             return Ok(partition_response.add_headers(reply).committed_at(commit.quorum_at));
         }
     }

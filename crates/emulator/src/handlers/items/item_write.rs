@@ -9,7 +9,7 @@ use super::body;
 use super::partition_key::{self, PartitionAddress};
 use super::partition_response::PartitionResponse;
 use crate::handlers::ItemRequest;
-use crate::request::{RequestHeaders, invalid_value};
+use crate::request::{ItemOperation, RequestHeaders, invalid_value};
 use crate::response::{Reply, ServiceError};
 use engine::charge;
 use engine::items::Item;
@@ -36,15 +36,19 @@ pub(super) fn is_minimal(headers: &RequestHeaders<'_>) -> Result<bool, ServiceEr
     Ok(prefers || declines)
 }
 
+/// Whether an indexing directive lets the properties of an item be indexed; `None` if it is unknown.
+pub(super) fn indexes(directive: &[u8]) -> Option<bool> {
+    let is = |word: &str| directive.eq_ignore_ascii_case(word.as_bytes());
+    match is("exclude") {
+        true => Some(false),
+        false => ["", "default", "include"].into_iter().any(is).then_some(true),
+    }
+}
+
 /// Whether the properties of the item are indexed, by `x-ms-indexing-directive`.
 fn is_indexed(headers: &RequestHeaders<'_>) -> Result<bool, ServiceError> {
     let Some(directive) = headers.indexing_directive else { return Ok(true) };
-    let is = |word: &str| directive.as_bytes().eq_ignore_ascii_case(word.as_bytes());
-    match is("exclude") {
-        true => Ok(false),
-        false if ["", "default", "include"].into_iter().any(is) => Ok(true),
-        false => Err(invalid_value(name::INDEXING_DIRECTIVE, directive)),
-    }
+    indexes(directive.as_bytes()).ok_or_else(|| invalid_value(name::INDEXING_DIRECTIVE, directive))
 }
 
 /// A parsed write: the document, its logical partition and its precondition.
@@ -60,7 +64,13 @@ impl<'a> ItemWrite<'a> {
         let schema = request.container.store.schema();
         let mut document = body::document(request, &schema)?.indexed(is_indexed(request.call.headers)?);
         let address = partition_key::address(request, &schema)?;
-        partition_key::check_document(&document, &address)?;
+        if let Err(error) = partition_key::check_document(&document, &address) {
+            return Err(match &request.operation {
+                // What does not exist cannot be replaced, whatever its key would be.
+                ItemOperation::Replace(id) => missing(request, &address, id).unwrap_or(error),
+                _ => error,
+            });
+        }
         if let Some(old) = address.partition.head().get(&document.epk, &document.id) {
             document.prepare_replacement(old);
         }
@@ -85,6 +95,15 @@ impl<'a> ItemWrite<'a> {
             })?;
         write_reply(request, &partition, commit)
     }
+}
+
+/// 404 if there is no item with this id.
+fn missing(request: &ItemRequest<'_>, address: &PartitionAddress, id: &str) -> Option<ServiceError> {
+    let id = address.item_id(request, id);
+    let state = address.partition.head();
+    let partition_response = PartitionResponse::new(request.container, &address.partition, state.progress());
+    let is_missing = state.get_live(&address.epk, &id, request.now_seconds()).is_none();
+    is_missing.then(|| partition_response.error(ServiceError::not_found().with_charge(charge::NOT_FOUND)))
 }
 
 /// The reply to a write that stored a version.

@@ -18,6 +18,7 @@ mod partition_key;
 mod partition_response;
 mod patch;
 mod query;
+mod query_body;
 mod query_plan;
 mod read;
 mod read_feed;
@@ -29,6 +30,9 @@ mod upsert;
 pub(crate) use query::check_cross_partition;
 pub(crate) use ru_admission::RuAdmission;
 
+use protocol::binary_json;
+use protocol::status::Status;
+
 use super::ItemRequest;
 use crate::request::ItemOperation;
 use crate::response::{Reply, ServiceError};
@@ -37,6 +41,9 @@ use engine::account::auto_split;
 /// Carries out one operation on items.
 pub(crate) fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
     errors::reject_triggers(request.call.headers)?;
+    if !request.operation.is_read() {
+        partition_response::check_session_token(request.call.headers)?;
+    }
     let outcome = match &request.operation {
         ItemOperation::Read(id) => read::read(&request, id),
         ItemOperation::Create => create::create(&request),
@@ -54,5 +61,17 @@ pub(crate) fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
     if let Some(range) = request.container.store.take_oversized() {
         auto_split::split_oversized(request.call.account, request.container, range, request.call.uptime);
     }
-    request.charge_outcome(outcome)
+    let reply = request.charge_outcome(outcome)?;
+    encoded_as_requested(&request, reply)
+}
+
+/// Converts the body of a reply to binary JSON for a client that reads nothing else.
+fn encoded_as_requested(request: &ItemRequest<'_>, reply: Reply) -> Result<Reply, ServiceError> {
+    let is_batch = matches!(request.operation, ItemOperation::Batch | ItemOperation::QueryPlan);
+    if reply.body.is_empty() || is_batch || !request.call.headers.wants_binary_json() {
+        return Ok(reply);
+    }
+    let body = binary_json::from_text(&reply.body)
+        .map_err(|error| ServiceError::new(Status::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    Ok(Reply { body: body.into(), ..reply })
 }

@@ -69,6 +69,10 @@ pub(super) fn of_request(
     schema: &ContainerSchema,
 ) -> Result<Option<PartitionKey>, ServiceError> {
     match RequestHeaders::text(headers.partition_key, name::PARTITION_KEY)? {
+        // Clients of the time when containers had no partition keys send no header.
+        None if schema.partition_key.system_key && headers.partition_key_range_id.is_none() => {
+            Ok(Some(PartitionKey::single(PartitionKeyComponent::Undefined)))
+        }
         None => Ok(None),
         Some(text) => parse(text, schema),
     }

@@ -11,7 +11,7 @@ use protocol::session_token::{PartitionToken, SessionToken};
 use protocol::status::{Status, SubStatus};
 
 use crate::request::{Call, RequestHeaders};
-use crate::response::{PartitionHeaders, Reply, ServiceError, ascii_value};
+use crate::response::{PartitionHeaders, QuotaUsage, Reply, ServiceError, ascii_value};
 use engine::catalog::ContainerEntry;
 use engine::store::{Partition, Progress};
 
@@ -21,6 +21,7 @@ pub(super) struct PartitionResponse<'a> {
     range_id: u32,
     token_version: i64,
     progress: Progress,
+    usage: QuotaUsage,
 }
 
 impl<'a> PartitionResponse<'a> {
@@ -30,7 +31,9 @@ impl<'a> PartitionResponse<'a> {
         progress: Progress,
     ) -> PartitionResponse<'a> {
         let (range_id, token_version) = (partition.identity.id, partition.identity.token_version);
-        PartitionResponse { container, range_id, token_version, progress }
+        let state = partition.latest_head();
+        let usage = QuotaUsage { items: state.len() as u64, bytes: state.bytes() };
+        PartitionResponse { container, range_id, token_version, progress, usage }
     }
 
     fn headers(&self) -> PartitionHeaders<'_> {
@@ -41,6 +44,7 @@ impl<'a> PartitionResponse<'a> {
             token_version: self.token_version,
             read_regions: self.container.store.regions().saturating_sub(1),
             progress: &self.progress,
+            usage: self.usage,
         }
     }
 
@@ -101,6 +105,7 @@ struct ReplyTemplate {
     token_version: i64,
     read_regions: usize,
     progress: Progress,
+    usage: QuotaUsage,
     reply: Reply,
 }
 
@@ -126,12 +131,14 @@ impl ReplyTemplate {
             token_version,
             read_regions,
             progress,
+            usage: partition_response.usage,
             reply,
         }
     }
 
     fn matches(&self, partition_response: &PartitionResponse<'_>) -> bool {
         self.progress == partition_response.progress
+            && self.usage == partition_response.usage
             && self.range_id == partition_response.range_id
             // Another account in the same process may have a partition that is equal otherwise.
             && self.token_version == partition_response.token_version
@@ -171,6 +178,16 @@ pub(super) fn check_session(
         }
     }
     Ok(())
+}
+
+/// Rejects a session token that is malformed, whatever it would be used for.
+pub(super) fn check_session_token(headers: &RequestHeaders<'_>) -> Result<(), ServiceError> {
+    match RequestHeaders::text(headers.session_token, name::SESSION_TOKEN)? {
+        Some(text) => SessionToken::parse(text).map(drop).map_err(|error| {
+            ServiceError::bad_request(format!("The session token provided '{text}' is invalid: {error}"))
+        }),
+        None => Ok(()),
+    }
 }
 
 /// Whether a replica has everything in a session token. In a multi-write account each region has LSNs of its

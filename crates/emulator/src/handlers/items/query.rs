@@ -4,10 +4,10 @@ use http::HeaderValue;
 use protocol::headers as name;
 use protocol::partition::EpkRange;
 use protocol::status::{Status, SubStatus};
-use smol_str::SmolStr;
-use sql::{QueryContext, RowOrigin, Statement, SupportedFeatures, Value};
+use sql::{QueryContext, RowOrigin, Statement, SupportedFeatures};
 
 use super::partition_response::{PartitionResponse, check_session};
+use super::query_body::{QueryText, read_query};
 use super::scope::{Target, authorized_scope, key_range, target};
 use super::{as_of, partition_key, query_plan};
 use crate::handlers::ItemRequest;
@@ -23,21 +23,15 @@ use engine::store::ContainerSchema;
 
 /// Rows per page when the client does not set a page size.
 const PAGE_ROWS_DEFAULT: usize = 1000;
-/// The longest query text, in bytes.
-const QUERY_BYTES_MAX: usize = 512 * 1024;
-
-/// The text and the parameters of a query.
-pub(super) struct QueryText {
-    pub(super) text: String,
-    pub(super) parameters: Vec<(SmolStr, Value)>,
-}
 
 /// Runs a query over a logical partition, a partition key range, or all partitions if nothing needs merging.
 pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     request.call.check_query_length()?;
     let stopwatch = Stopwatch::start();
+    request.call.headers.check_continuation_limit()?;
     let schema = request.container.store.schema();
-    let statement = prepare(request, &schema)?;
+    let QueryText { text, parameters, resume } = read_query(request)?;
+    let statement = Statement::prepare(&text, &parameters, &schema.sql).map_err(query_plan::sql_error)?;
     check_order_by(statement.access_path(), &schema)
         .map_err(|error| ServiceError::bad_request(error.to_string()))?;
     let compiled = stopwatch.elapsed();
@@ -61,6 +55,9 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     request.admit_page(&scope, from.as_ref())?;
     let rows_max = headers.page_size()?.limit(PAGE_ROWS_DEFAULT);
     let mut page = PageBody::new(&request.container.system.rid, rows_max);
+    if RequestHeaders::flag(headers.exclude_system_properties, name::EXCLUDE_SYSTEM_PROPERTIES)? {
+        page = page.without_system_properties();
+    }
     let now = request.call.now;
     let context = QueryContext { now: now.0, random_seed: now.0 as u64, ..QueryContext::default() };
     let run = QueryRequest {
@@ -69,19 +66,30 @@ pub(super) fn query(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
         context,
         now: request.now_seconds(),
         from,
+        resume,
+        backwards: false,
         limit: request.call.evaluation.run_limit(),
     };
     run.check_token().map_err(|error| ServiceError::bad_request(error.to_string()))?;
+    run.check_resume_filter().map_err(|error| ServiceError::bad_request(error.to_string()))?;
+    let unusual_tie_order = run.unusual_tie_order();
     request.call.interrupt_if(run.may_take_long())?;
     let outcome = run.run(&mut page).map_err(run_error)?;
     let ran = stopwatch.elapsed() - compiled;
     let cost = charge::query(outcome.work);
     let mut reply = page_reply(request, &scope, page, &outcome).charge(cost);
     charge_partitions(request, &scope, &outcome, cost);
+    if let Some(backwards) = unusual_tie_order {
+        let info = format!("{{\"reverseRidEnabled\":false,\"reverseIndexScan\":{backwards}}}");
+        reply = reply.header(name::QUERY_EXECUTION_INFO, ascii(info));
+    }
+    if RequestHeaders::flag(headers.optimistic_direct_execute, name::OPTIMISTIC_DIRECT_EXECUTE)? {
+        reply = reply.header(name::REQUIRES_DISTRIBUTION, HeaderValue::from_static("False"));
+    }
     if RequestHeaders::flag(headers.populate_query_metrics, name::POPULATE_QUERY_METRICS)? {
         reply = reply.header(name::QUERY_METRICS, ascii(outcome.metrics.to_header(compiled, ran)));
     }
-    let index_metrics = || IndexMetrics::of(statement.access_path(), &schema);
+    let index_metrics = || IndexMetrics::of(&statement, &schema);
     if RequestHeaders::flag(headers.populate_index_metrics, name::POPULATE_INDEX_METRICS)? {
         reply = reply.header(name::INDEX_UTILIZATION, ascii(index_metrics().to_header()));
     } else if RequestHeaders::flag(headers.populate_index_metrics_v2, name::POPULATE_INDEX_METRICS_V2)? {
@@ -96,33 +104,6 @@ pub(super) fn run_error(error: RunError) -> ServiceError {
         RunError::Sql(error) => query_plan::sql_error(error),
         RunError::Interrupted => ServiceError::interrupted(),
     }
-}
-
-/// Parses and prepares the statement in the body.
-pub(super) fn prepare(
-    request: &ItemRequest<'_>,
-    schema: &ContainerSchema,
-) -> Result<Statement, ServiceError> {
-    let QueryText { text, parameters } = read_query(&request.call.body)?;
-    Statement::prepare(&text, &parameters, &schema.sql).map_err(query_plan::sql_error)
-}
-
-/// Parses the query in a request body, `{"query":…,"parameters":[…]}`.
-pub(super) fn read_query(body: &[u8]) -> Result<QueryText, ServiceError> {
-    let bad = |reason: &str| ServiceError::bad_request(format!("The query payload is invalid: {reason}"));
-    let payload = sql::value::parse(body).map_err(|error| bad(&error.to_string()))?;
-    let text =
-        payload.member("query").as_str().ok_or_else(|| bad("it needs a member 'query' with the text"))?;
-    if text.len() > QUERY_BYTES_MAX {
-        return Err(bad("the text is longer than 512 KB"));
-    }
-    let mut parameters = Vec::new();
-    for parameter in payload.member("parameters").as_array().unwrap_or_default() {
-        let name = parameter.member("name").as_str().ok_or_else(|| bad("each parameter needs a 'name'"))?;
-        let name = if name.starts_with('@') { SmolStr::new(name) } else { SmolStr::from(format!("@{name}")) };
-        parameters.push((name, parameter.member("value").clone()));
-    }
-    Ok(QueryText { text: text.to_owned(), parameters })
 }
 
 /// The scope of a query, or the error that tells the client to merge the results itself.

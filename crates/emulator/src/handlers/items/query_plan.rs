@@ -4,23 +4,23 @@ use protocol::headers as name;
 use protocol::status::Status;
 use sql::{PlanError, SqlError, Statement, SupportedFeatures};
 
-use super::query::{self, QueryText};
+use super::query_body::{QueryText, read_query};
 use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
 use crate::response::{Reply, ServiceError};
-use engine::charge;
 use engine::store::ContainerSchema;
 
 /// Returns the plan of a query, or an error if it needs features that the client does not support.
 pub(super) fn query_plan(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     request.call.check_query_length()?;
     let schema = request.container.store.schema();
-    let QueryText { text, parameters } = query::read_query(&request.call.body)?;
+    let QueryText { text, parameters, .. } = read_query(request)?;
     let statement = Statement::prepare_plan(&text, &parameters, &schema.sql).map_err(sql_error)?;
     let listed = request.call.headers.supported_query_features;
     let listed = RequestHeaders::text(listed, name::SUPPORTED_QUERY_FEATURES)?.unwrap_or_default();
     let plan = plan_text(&schema, &statement, &SupportedFeatures::parse(listed))?;
-    Ok(Reply::ok(plan.into()).charge(charge::METADATA_READ))
+    // The service plans queries in its gateway, which costs nothing.
+    Ok(Reply::ok(plan.into()).charge(0.0))
 }
 
 /// The plan of a statement as JSON text.

@@ -28,7 +28,12 @@ pub(super) fn read(request: &ItemRequest<'_>, id: &str) -> Result<Reply, Service
     let reply = if unchanged {
         partition_response.add_headers(Reply::not_modified()).charge(charge::NOT_FOUND)
     } else {
-        partition_response.item_reply(item.body()).charge(charge::read(item.size()))
+        let header = name::EXCLUDE_SYSTEM_PROPERTIES;
+        let body = match RequestHeaders::flag(headers.exclude_system_properties, header)? {
+            true => item.user_body().into(),
+            false => item.body(),
+        };
+        partition_response.item_reply(body).charge(charge::read(item.size()))
     };
     Ok(reply.item_version(etag, item.lsn))
 }

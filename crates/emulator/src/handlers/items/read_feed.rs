@@ -2,12 +2,14 @@
 
 use std::sync::LazyLock;
 
+use protocol::headers as name;
 use sql::{QueryContext, Statement};
 
 use super::partition_response::check_session;
 use super::scope::target;
 use super::{as_of, query};
 use crate::handlers::ItemRequest;
+use crate::request::RequestHeaders;
 use crate::response::{Reply, ServiceError};
 use engine::charge;
 use engine::query::{PageBody, QueryRequest, RunLimit};
@@ -24,6 +26,7 @@ static EVERYTHING: LazyLock<Statement> = LazyLock::new(|| {
 /// Returns a page of items and, if there are more, a continuation token.
 pub(super) fn read_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let headers = request.call.headers;
+    headers.check_continuation_limit()?;
     let schema = request.container.store.schema();
     let scope = as_of::apply(request, target(request, &schema)?.scope())?;
     for partition in &scope.partitions {
@@ -33,6 +36,9 @@ pub(super) fn read_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError
     request.admit_page(&scope, from.as_ref())?;
     let mut page =
         PageBody::new(&request.container.system.rid, headers.page_size()?.limit(PAGE_ITEMS_DEFAULT));
+    if RequestHeaders::flag(headers.exclude_system_properties, name::EXCLUDE_SYSTEM_PROPERTIES)? {
+        page = page.without_system_properties();
+    }
     let context = QueryContext { now: request.call.now.0, ..QueryContext::default() };
     let run = QueryRequest {
         statement: &EVERYTHING,
@@ -40,6 +46,8 @@ pub(super) fn read_feed(request: &ItemRequest<'_>) -> Result<Reply, ServiceError
         context,
         now: request.now_seconds(),
         from,
+        resume: None,
+        backwards: headers.is_reversed()?,
         limit: RunLimit::none(),
     };
     let outcome = run.run(&mut page).map_err(query::run_error)?;

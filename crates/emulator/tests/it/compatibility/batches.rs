@@ -16,6 +16,9 @@ pub(super) fn probes() -> Probes {
         ("batch-other-key", supported!(batch_other_key)),
         ("batch-minimal", supported!(batch_minimal)),
         ("batch-answer-size", supported!(batch_response_size)),
+        ("batch-conditional-read", supported!(batch_conditional_read)),
+        ("batch-session", supported!(batch_session)),
+        ("batch-binary", supported!(batch_binary)),
         ("batch-ordered", ignored!(batch_ordered)),
         ("bulk", supported!(bulk)),
         ("bulk-stop-on-error", supported!(bulk_stop_on_error)),
@@ -133,6 +136,39 @@ async fn batch_minimal(fixture: &CompatibilityFixture) {
     let response = batch(fixture, &docs, &[KEY, ("prefer", "return=minimal")], operations).await.expect(200);
     assert!(response.body[0]["resourceBody"].is_null() && response.body[0]["eTag"].is_string());
     assert!(response.body[1]["resourceBody"].is_object());
+}
+
+async fn batch_conditional_read(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
+    let etag = fixture.account.get(&format!("{docs}/1"), &[KEY]).await.expect(200).header("etag").to_owned();
+    for condition in ["ifMatch", "ifNoneMatch"] {
+        let operations = json!([{"operationType": "Read", "id": "1", condition: etag}]);
+        assert_eq!(codes(&batch(fixture, &docs, &[KEY], operations).await.expect(207)), [304]);
+    }
+}
+
+async fn batch_session(fixture: &CompatibilityFixture) {
+    let docs = fresh(fixture).await;
+    let read = fixture.account.get(&format!("{docs}/1"), &[KEY]).await.expect(200);
+    let token = read.header("x-ms-session-token").rsplit_once('#').unwrap().0.to_owned() + "#900000";
+    let operations = json!([{"operationType": "Read", "id": "1"}]);
+    let headers = [KEY, ("x-ms-session-token", token.as_str())];
+    assert_eq!(batch(fixture, &docs, &headers, operations).await.expect(404).sub_status(), "1002");
+}
+
+async fn batch_binary(fixture: &CompatibilityFixture) {
+    use protocol::hybrid_row::{Layout, RecordWriter, Row, RowWriter, read_records};
+    let docs = fresh(fixture).await;
+    let mut operation = RowWriter::new(2_145_473_648, 0);
+    operation.fixed(0).fixed(2).variable(None).variable(None).variable(None).variable(None);
+    operation.variable(Some(br#"{"id":"2","pk":"a"}"#));
+    let mut records = RecordWriter::with_capacity(0);
+    records.push(operation.bytes());
+    let body = records.finish().into();
+    let response = fixture.account.send(http::Method::POST, &docs, &[KEY, BATCH], body).await.expect(200);
+    let row = read_records(&response.bytes).next().unwrap().unwrap();
+    let result = Row::read(row, Layout { schema: 2_145_473_649, fixed: 2, variable: 2 }).unwrap();
+    assert_eq!(result.fixed(0), Some(201));
 }
 
 async fn batch_ordered(fixture: &CompatibilityFixture) -> (LiveResponse, LiveResponse) {

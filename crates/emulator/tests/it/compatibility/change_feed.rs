@@ -16,6 +16,7 @@ pub(super) fn probes() -> Probes {
         ("feed-etag", supported!(from_an_etag)),
         ("feed-range", supported!(of_a_range)),
         ("feed-epk", supported!(of_positions)),
+        ("feed-query", supported!(with_a_query)),
         ("feed-key", supported!(of_a_key)),
         ("feed-everywhere", supported!(of_everything)),
         ("feed-page-size", supported!(page_size)),
@@ -119,6 +120,14 @@ async fn of_positions(fixture: &CompatibilityFixture) {
         seen += fixture.account.get(&docs, &headers).await.documents().len();
     }
     assert_eq!(seen, 2);
+}
+
+async fn with_a_query(fixture: &CompatibilityFixture) {
+    let headers = [KEY, ("a-im", "Incremental Feed"), ("x-ms-documentdb-isquery", "true")];
+    let body = json!({"query": "SELECT * FROM c WHERE c.id = '2'"});
+    let page = fixture.account.post(DOCS, &headers, body).await.expect(200);
+    let ids: Vec<&Value> = page.documents().iter().map(|item| &item["id"]).collect();
+    assert_eq!(ids, ["2"]);
 }
 
 async fn of_a_key(fixture: &CompatibilityFixture) {

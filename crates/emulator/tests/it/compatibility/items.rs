@@ -5,7 +5,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::fixture::{CompatibilityFixture, DOCS, KEY};
-use super::{LiveResponse, Probe, Probes, ignored, refused, supported};
+use super::{LiveResponse, Probes, ignored, refused, supported};
 
 pub(super) fn probes() -> Probes {
     vec![
@@ -16,6 +16,8 @@ pub(super) fn probes() -> Probes {
         ("item-rename", supported!(item_rename)),
         ("item-delete", supported!(item_delete)),
         ("item-feed", supported!(item_feed)),
+        ("item-feed-reverse", supported!(item_feed_reverse)),
+        ("item-user-properties", supported!(item_user_properties)),
         ("item-ids", supported!(item_ids)),
         ("item-size", supported!(item_size)),
         ("item-nesting", supported!(item_nesting)),
@@ -37,10 +39,7 @@ pub(super) fn probes() -> Probes {
         ("key-header-unicode", supported!(key_header_unicode)),
         ("key-missing", refused!(key_missing, "x-ms-documentdb-partitionkey")),
         ("binary-bodies", supported!(binary_bodies)),
-        (
-            "binary-answers",
-            Probe::IgnoredHeader("x-ms-cosmos-supported-serialization-formats", "JsonText,CosmosBinary"),
-        ),
+        ("binary-answers", supported!(binary_responses)),
         ("read-many", supported!(read_many)),
     ]
 }
@@ -109,6 +108,29 @@ async fn item_delete(fixture: &CompatibilityFixture) {
 async fn item_feed(fixture: &CompatibilityFixture) {
     let feed = fixture.account.get(&fresh(fixture).await, &[]).await.expect(200);
     assert_eq!((feed.documents().len(), &feed.body["_count"]), (1, &json!(1)));
+}
+
+async fn item_feed_reverse(fixture: &CompatibilityFixture) {
+    let forwards = fixture.account.get(DOCS, &[KEY]).await.expect(200);
+    let mut expected = forwards.documents().to_vec();
+    expected.reverse();
+    let backwards =
+        fixture.account.get(DOCS, &[KEY, ("x-ms-enumeration-direction", "Reverse")]).await.expect(200);
+    assert_eq!(backwards.documents(), expected);
+}
+
+async fn item_user_properties(fixture: &CompatibilityFixture) {
+    let headers = [KEY, ("x-ms-exclude-system-properties", "true")];
+    let item = fixture.account.get(&format!("{DOCS}/1"), &headers).await.expect(200).body;
+    assert!(item["id"].is_string() && !item.to_string().contains("\"_"), "{item}");
+}
+
+async fn binary_responses(fixture: &CompatibilityFixture) {
+    for (formats, binary) in [("CosmosBinary", true), ("JsonText,CosmosBinary", false)] {
+        let headers = [KEY, ("x-ms-cosmos-supported-serialization-formats", formats)];
+        let read = fixture.account.get(&format!("{DOCS}/1"), &headers).await.expect(200);
+        assert_eq!(protocol::binary_json::is_binary(&read.bytes), binary, "{formats}");
+    }
 }
 
 async fn item_ids(fixture: &CompatibilityFixture) {

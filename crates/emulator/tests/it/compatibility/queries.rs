@@ -39,7 +39,9 @@ pub(super) fn probes() -> Probes {
             "query-continuation-expected",
             Probe::IgnoredHeader("x-ms-documentdb-query-iscontinuationexpected", "False"),
         ),
-        ("query-optimistic", Probe::IgnoredHeader("x-ms-cosmos-query-optimisticdirectexecute", "true")),
+        ("query-optimistic", supported!(query_optimistic)),
+        ("query-body", refused!(query_body, "'more' is not supported")),
+        ("query-resume-filter", supported!(query_resume_filter)),
         (
             "query-correlation",
             Probe::IgnoredHeader("x-ms-cosmos-correlated-activityid", "8af85aa5-0000-0000-0000-000000000000"),
@@ -189,6 +191,30 @@ async fn query_continuation_limit(fixture: &CompatibilityFixture) {
         [KEY, ("x-ms-max-item-count", "1"), ("x-ms-documentdb-responsecontinuationtokenlimitinkb", "1")];
     let page = fixture.account.query("SELECT * FROM c ORDER BY c.name", &headers).await.expect(200);
     assert!((1..=1024).contains(&page.header("x-ms-continuation").len()));
+}
+
+async fn query_optimistic(fixture: &CompatibilityFixture) {
+    let headers = [KEY, ("x-ms-cosmos-query-optimisticdirectexecute", "true")];
+    let page = fixture.account.query("SELECT VALUE COUNT(1) FROM c", &headers).await.expect(200);
+    assert_eq!(page.header("x-ms-cosmos-query-requiresdistribution"), "False");
+}
+
+async fn query_body(fixture: &CompatibilityFixture) -> LiveResponse {
+    let headers = [KEY, ("x-ms-documentdb-isquery", "true"), ("content-type", "application/query+json")];
+    fixture
+        .account
+        .post("/dbs/d/colls/c/docs", &headers, json!({"query": "SELECT * FROM c", "more": 1}))
+        .await
+}
+
+async fn query_resume_filter(fixture: &CompatibilityFixture) {
+    let headers = [KEY, ("x-ms-documentdb-isquery", "true"), ("content-type", "application/query+json")];
+    for (exclude, expected) in [(false, json!([2, 3])), (true, json!([3]))] {
+        let filter = json!({"value": [2], "exclude": exclude});
+        let body = json!({"query": "SELECT VALUE c.n FROM c ORDER BY c.n", "resumeFilter": filter});
+        let page = fixture.account.post("/dbs/d/colls/c/docs", &headers, body).await.expect(200);
+        assert_eq!(page.body["Documents"], expected);
+    }
 }
 
 async fn query_metrics(fixture: &CompatibilityFixture) {

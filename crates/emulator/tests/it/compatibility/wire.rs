@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 
 use super::super::client::TestAccount;
 use super::fixture::{CompatibilityFixture, DOCS, KEY};
-use super::{LiveResponse, Probe, Probes, ignored, refused, supported};
+use super::{LiveResponse, Probe, Probes, refused, supported};
 
 pub(super) fn probes() -> Probes {
     vec![
@@ -32,6 +32,9 @@ pub(super) fn probes() -> Probes {
         ("header-versions", supported!(header_versions)),
         ("header-partition", supported!(header_partition)),
         ("header-content-path", supported!(header_content_path)),
+        ("header-quota", supported!(header_quota)),
+        ("header-share-throughput", supported!(header_share_throughput)),
+        ("header-replicas", supported!(header_replicas)),
         ("header-lsns", supported!(header_lsns)),
         ("header-last-state-change", supported!(header_last_state_change)),
         ("client-id", Probe::IgnoredHeader("x-ms-client-id", "8af85aa5-0000-0000-0000-000000000000")),
@@ -39,7 +42,7 @@ pub(super) fn probes() -> Probes {
         ("client-operation-type", Probe::IgnoredHeader("x-ms-thinclient-proxy-operation-type", "Read")),
         ("client-resource-type", Probe::IgnoredHeader("x-ms-thinclient-proxy-resource-type", "docs")),
         ("client-user-agent", Probe::IgnoredHeader("x-ms-useragent", "azure-cosmos-js/4.10.1")),
-        ("client-api-version", ignored!(client_api_version)),
+        ("client-api-version", supported!(client_api_version)),
         ("charge-read", supported!(charge_read)),
         ("charge-write", supported!(charge_write)),
         ("charge-query", supported!(charge_query)),
@@ -140,6 +143,35 @@ async fn header_content_path(fixture: &CompatibilityFixture) {
     assert_eq!(response.header("x-ms-alt-content-path"), "dbs/d/colls/c");
 }
 
+async fn header_quota(fixture: &CompatibilityFixture) {
+    for response in [read(fixture).await, fixture.account.get("/dbs/d/colls/c", &[]).await.expect(200)] {
+        assert!(response.header("x-ms-resource-quota").contains("collectionSize="));
+        assert!(response.header("x-ms-resource-usage").contains("documentsCount="));
+    }
+}
+
+async fn header_share_throughput(fixture: &CompatibilityFixture) {
+    let own = fixture.account.get("/dbs/d/colls/c", &[]).await.expect(200);
+    assert_eq!(own.header("x-ms-share-throughput"), "");
+    fixture
+        .account
+        .post("/dbs", &[("x-ms-offer-throughput", "400")], json!({"id": "sharing"}))
+        .await
+        .expect(201);
+    let body = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
+    let shared = fixture.account.post("/dbs/sharing/colls", &[], body).await.expect(201);
+    assert_eq!(shared.header("x-ms-share-throughput"), "true");
+}
+
+async fn header_replicas(fixture: &CompatibilityFixture) {
+    let body = json!({"id": "replicas", "pk": "a"});
+    let headers = [KEY, ("x-ms-documentdb-is-upsert", "true")];
+    let written = fixture.account.post(DOCS, &headers, body).await;
+    assert_eq!(written.header("x-ms-current-write-quorum"), "3");
+    assert_eq!(written.header("x-ms-current-replica-set-size"), "4");
+    fixture.account.delete(&format!("{DOCS}/replicas"), &[KEY]).await.expect(204);
+}
+
 async fn header_lsns(fixture: &CompatibilityFixture) {
     let response = read(fixture).await;
     for header in [
@@ -160,15 +192,15 @@ async fn header_last_state_change(fixture: &CompatibilityFixture) {
     assert!(httpdate::parse_http_date(read(fixture).await.header("x-ms-last-state-change-utc")).is_ok());
 }
 
-async fn client_api_version(fixture: &CompatibilityFixture) -> (LiveResponse, LiveResponse) {
-    let date = httpdate::fmt_http_date(fixture.account.clock.now().to_system_time());
-    let key = protocol::authorization::AccountKey::from_base64(perihelion_emulator::WELL_KNOWN_KEY).unwrap();
-    let token = protocol::authorization::sign(&key, "GET", "docs", "dbs/d/colls/c/docs/1", &date);
-    let signed = [("authorization", token.as_str()), ("x-ms-date", &date), KEY];
-    let path = format!("{DOCS}/1");
-    let without = fixture.get_as(&path, &signed).await;
-    let other = [signed[0], signed[1], signed[2], ("x-ms-version", "2018-12-31")];
-    (without, fixture.get_as(&path, &other).await)
+async fn client_api_version(fixture: &CompatibilityFixture) {
+    for (version, status) in
+        [("2018-12-31", 200), ("2020-07-15", 200), ("2020-11-05", 200), ("2017-01-01", 400)]
+    {
+        for path in ["/", &format!("{DOCS}/1")] {
+            let response = fixture.account.get(path, &[KEY, ("x-ms-version", version)]).await;
+            assert_eq!(response.status, status, "{version} {path}");
+        }
+    }
 }
 
 fn charge(response: &LiveResponse) -> f64 {

@@ -53,6 +53,14 @@ impl KeyRange {
         KeyRange { from: Bound::Included(prefix), to }
     }
 
+    /// The space that its entries begin with, if it has a beginning.
+    pub(crate) fn space(&self) -> Option<[u8; 8]> {
+        match &self.from {
+            Bound::Included(start) | Bound::Excluded(start) => start.first_chunk().copied(),
+            Bound::Unbounded => None,
+        }
+    }
+
     fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         (self.from.as_ref().map(Vec::as_slice), self.to.as_ref().map(Vec::as_slice))
     }

@@ -116,6 +116,11 @@ impl PartitionState {
         self.items.range(from..).map(|(_, item)| item)
     }
 
+    /// Items in reverse order of creation, from `from` back to the first.
+    pub(crate) fn items_back_from(&self, from: Ordinal) -> impl Iterator<Item = &Arc<Item>> {
+        self.items.range(..=from).rev().map(|(_, item)| item)
+    }
+
     /// How many items there are, expired ones included.
     pub(crate) fn len(&self) -> usize {
         self.items.len()

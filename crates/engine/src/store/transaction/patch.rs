@@ -9,22 +9,29 @@ use sql::{Number, Value};
 /// Applies all of `operations`, in order, or none.
 pub fn apply(document: &Value, operations: &[PatchOperation<Value>]) -> Result<Value, String> {
     let mut patched = document.clone();
-    for operation in operations {
-        match operation {
-            PatchOperation::Add { path, value } => put(&mut patched, path, value.clone(), Put::Insert)?,
-            PatchOperation::Set { path, value } => put(&mut patched, path, value.clone(), Put::Overwrite)?,
-            PatchOperation::Replace { path, value } => {
-                *find(&mut patched, path.segments()).ok_or_else(|| missing(path))? = value.clone()
-            }
-            PatchOperation::Remove { path } => drop(take(&mut patched, path)?),
-            PatchOperation::Increment { path, by } => increment(&mut patched, path, by)?,
-            PatchOperation::Move { from, path } => {
-                let value = take(&mut patched, from)?;
-                put(&mut patched, path, value, Put::Overwrite)?;
-            }
-        }
+    for (index, operation) in operations.iter().enumerate() {
+        apply_one(&mut patched, operation)
+            .map_err(|reason| format!("For Operation({}): {reason}", index + 1))?;
     }
     Ok(patched)
+}
+
+fn apply_one(patched: &mut Value, operation: &PatchOperation<Value>) -> Result<(), String> {
+    match operation {
+        PatchOperation::Add { path, value } => put(patched, path, value.clone(), Put::Insert),
+        PatchOperation::Set { path, value } => put(patched, path, value.clone(), Put::Overwrite),
+        PatchOperation::Replace { path, value } => {
+            let absent = || format!("Node({path}) to be replaced is absent.");
+            *find(patched, path.segments()).ok_or_else(absent)? = value.clone();
+            Ok(())
+        }
+        PatchOperation::Remove { path } => take(patched, path).map(drop),
+        PatchOperation::Increment { path, by } => increment(patched, path, by),
+        PatchOperation::Move { from, path } => {
+            let value = take(patched, from)?;
+            put(patched, path, value, Put::Overwrite)
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,8 +40,27 @@ enum Put {
     Overwrite,
 }
 
-fn missing(path: &JsonPointer) -> String {
-    format!("the patch path '{}' does not exist in the item", path)
+/// The text for a path whose parent does not exist, or cannot have children.
+fn no_parent(document: &Value, path: &JsonPointer, how: Put) -> String {
+    let operation = match how {
+        Put::Insert => "Add",
+        Put::Overwrite => "Given",
+    };
+    let steps = path.segments();
+    let mut known = document.clone();
+    let missing = (1..steps.len()).find(|end| find(&mut known, &steps[..*end]).is_none());
+    let beyond = steps[..missing.unwrap_or(steps.len().saturating_sub(1)).max(1)].join("/");
+    format!(
+        "{operation} Operation can only create a child object of an existing node(array or object) and cannot create \
+         path recursively, no path found beyond: '{beyond}'."
+    )
+}
+
+/// The text for a path with nothing to remove.
+fn nothing_to_remove(path: &JsonPointer) -> String {
+    format!(
+        "Node({path}) to be removed is absent. Note: it may also have been removed earlier in the transaction."
+    )
 }
 
 fn find<'a>(value: &'a mut Value, steps: &[String]) -> Option<&'a mut Value> {
@@ -45,41 +71,40 @@ fn find<'a>(value: &'a mut Value, steps: &[String]) -> Option<&'a mut Value> {
     })
 }
 
-fn parent<'a, 'p>(
-    document: &'a mut Value,
-    path: &'p JsonPointer,
-) -> Result<(&'a mut Value, &'p str), String> {
+fn parent<'a, 'p>(document: &'a mut Value, path: &'p JsonPointer) -> Option<(&'a mut Value, &'p str)> {
     let (last, steps) = path.segments().split_last().expect("a pointer has at least one step");
-    find(document, steps).map(|parent| (parent, last.as_str())).ok_or_else(|| missing(path))
+    find(document, steps).map(|parent| (parent, last.as_str()))
 }
 
 fn put(document: &mut Value, path: &JsonPointer, value: Value, how: Put) -> Result<(), String> {
-    match parent(document, path)? {
-        (Value::Object(members), name) => Arc::make_mut(members).set(SmolStr::new(name), value),
-        (Value::Array(elements), step) => {
+    match parent(document, path) {
+        Some((Value::Object(members), name)) => Arc::make_mut(members).set(SmolStr::new(name), value),
+        Some((Value::Array(elements), step)) => {
             let elements = Arc::make_mut(elements);
             let at = if step == "-" { Some(elements.len()) } else { index(step) };
             match at.filter(|at| *at <= elements.len()) {
                 Some(at) if how == Put::Overwrite && at < elements.len() => elements[at] = value,
                 Some(at) => elements.insert(at, value),
-                None => return Err(format!("the patch path '{}' is outside the array", path)),
+                None => return Err(format!("Index({step}) to operate on is out of array bounds.")),
             }
         }
-        _ => return Err(missing(path)),
+        _ => return Err(no_parent(document, path, how)),
     }
     Ok(())
 }
 
 fn take(document: &mut Value, path: &JsonPointer) -> Result<Value, String> {
-    let applied = match parent(document, path)? {
-        (Value::Object(members), name) => Arc::make_mut(members).remove(name),
-        (Value::Array(elements), step) => {
+    let taken = match parent(document, path) {
+        Some((Value::Object(members), name)) => Arc::make_mut(members).remove(name),
+        Some((Value::Array(elements), step)) => {
             let elements = Arc::make_mut(elements);
-            index(step).filter(|at| *at < elements.len()).map(|at| elements.remove(at))
+            let at = index(step).filter(|at| *at < elements.len());
+            let at = at.ok_or_else(|| format!("Index({step}) to operate on is out of array bounds."))?;
+            Some(elements.remove(at))
         }
         _ => None,
     };
-    applied.ok_or_else(|| missing(path))
+    taken.ok_or_else(|| nothing_to_remove(path))
 }
 
 fn increment(document: &mut Value, path: &JsonPointer, by: &Value) -> Result<(), String> {
@@ -94,7 +119,7 @@ fn increment(document: &mut Value, path: &JsonPointer, by: &Value) -> Result<(),
             *number = sum;
             Ok(())
         }
-        Some(_) => Err(format!("the patch path '{}' holds no number to increment", path)),
+        Some(_) => Err(format!("Node({path}) is not a number.")),
     }
 }
 
@@ -148,9 +173,9 @@ mod tests {
             (r#"{"a":[1,2]}"#, "/a/1", Ok(r#"{"a":[1,9,2]}"#)),
             (r#"{"a":[1,2]}"#, "/a/2", Ok(r#"{"a":[1,2,9]}"#)),
             (r#"{"a":[1,2]}"#, "/a/-", Ok(r#"{"a":[1,2,9]}"#)),
-            (r#"{"a":[1,2]}"#, "/a/3", Err("outside the array")),
-            (r#"{"a":1}"#, "/b/c", Err("does not exist")),
-            (r#"{"a":1}"#, "/a/c", Err("does not exist")),
+            (r#"{"a":[1,2]}"#, "/a/3", Err("Index(3) to operate on is out of array bounds")),
+            (r#"{"a":1}"#, "/b/c", Err("Add Operation can only create a child")),
+            (r#"{"a":1}"#, "/a/c", Err("no path found beyond: 'a'")),
         ] {
             check(document, &format!(r#""op":"add","path":"{path}","value":9"#), expected);
         }
@@ -165,9 +190,13 @@ mod tests {
     #[test]
     fn replace_and_remove_need_their_target() {
         check(r#"{"a":1}"#, r#""op":"replace","path":"/a","value":2"#, Ok(r#"{"a":2}"#));
-        check(r#"{"a":1}"#, r#""op":"replace","path":"/b","value":2"#, Err("does not exist"));
+        check(
+            r#"{"a":1}"#,
+            r#""op":"replace","path":"/b","value":2"#,
+            Err("Node(/b) to be replaced is absent"),
+        );
         check(r#"{"a":[1,2,3]}"#, r#""op":"remove","path":"/a/0""#, Ok(r#"{"a":[2,3]}"#));
-        check(r#"{"a":1}"#, r#""op":"remove","path":"/b""#, Err("does not exist"));
+        check(r#"{"a":1}"#, r#""op":"remove","path":"/b""#, Err("Node(/b) to be removed is absent"));
         check(r#"{"a/b":{"c~d":1}}"#, r#""op":"remove","path":"/a~1b/c~0d""#, Ok(r#"{"a/b":{}}"#));
     }
 
@@ -177,7 +206,7 @@ mod tests {
         check(r#"{"n":1.5}"#, r#""op":"incr","path":"/n","value":5"#, Ok(r#"{"n":6.5}"#));
         let large = r#"{"n":9007199254740993}"#;
         check(large, r#""op":"incr","path":"/n","value":1"#, Ok(r#"{"n":9007199254740994}"#));
-        check(r#"{"n":"x"}"#, r#""op":"incr","path":"/n","value":1"#, Err("no number"));
+        check(r#"{"n":"x"}"#, r#""op":"incr","path":"/n","value":1"#, Err("Node(/n) is not a number"));
         for (number, by) in [("1.7e308", "1.7e308"), ("-1.7e308", "-1.7e308")] {
             let operation = format!(r#""op":"incr","path":"/n","value":{by}"#);
             check(&format!(r#"{{"n":{number}}}"#), &operation, Err("exceeds the largest number"));
@@ -188,6 +217,10 @@ mod tests {
     fn move_takes_and_puts() {
         let moved = r#""op":"move","from":"/a/b","path":"/c""#;
         check(r#"{"a":{"b":1},"c":2}"#, moved, Ok(r#"{"a":{},"c":1}"#));
-        check(r#"{"a":1}"#, r#""op":"move","from":"/x","path":"/y""#, Err("does not exist"));
+        check(
+            r#"{"a":1}"#,
+            r#""op":"move","from":"/x","path":"/y""#,
+            Err("Node(/x) to be removed is absent"),
+        );
     }
 }

@@ -12,9 +12,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 use super::definition::{KeyCompleteness, PartitionKeyDefinition, PartitionKeyKind, PartitionKeyVersion};
-use super::hash::{Murmur, Murmur32, Murmur128};
 use super::key::{PartitionKey, PartitionKeyComponent};
 use super::range::EpkRange;
+use crate::murmur_hash::{Murmur, Murmur32, Murmur128};
 
 /// An effective partition key: bytes in lexicographic order.
 ///

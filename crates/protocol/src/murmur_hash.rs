@@ -1,10 +1,17 @@
-//! MurmurHash3 with seed 0: the 32-bit x86 and the 128-bit x64 variant, incremental.
+//! MurmurHash3: the 32-bit x86 and the 128-bit x64 variant, incremental.
 //!
 //! By hand because a partition key is hashed on every request: its components are written one after another
 //! without joining them, and nothing is allocated. Cost: linear in the bytes.
 
+/// The 128-bit x64 variant of MurmurHash3 of some bytes, which begins with `seed`.
+pub fn murmur_hash_128(bytes: &[u8], seed: u128) -> u128 {
+    let mut hasher = Murmur128 { h1: seed as u64, h2: (seed >> 64) as u64, ..Murmur128::default() };
+    hasher.write(bytes);
+    hasher.finish()
+}
+
 /// A variant of MurmurHash3 that takes its input in parts.
-pub(super) trait Murmur {
+pub(crate) trait Murmur {
     /// Hashes the next bytes.
     fn write(&mut self, bytes: &[u8]);
 }
@@ -23,7 +30,7 @@ impl Murmur for Murmur128 {
 
 /// The 32-bit x86 variant of MurmurHash3.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Murmur32 {
+pub(crate) struct Murmur32 {
     hash: u32,
     tail: [u8; 4],
     length: usize,
@@ -33,7 +40,7 @@ impl Murmur32 {
     const C1: u32 = 0xcc9e_2d51;
     const C2: u32 = 0x1b87_3593;
 
-    pub(super) fn write(&mut self, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
         let held = self.length % 4;
         self.length += bytes.len();
         let bytes = if held == 0 {
@@ -63,7 +70,7 @@ impl Murmur32 {
         k.wrapping_mul(Murmur32::C1).rotate_left(15).wrapping_mul(Murmur32::C2)
     }
 
-    pub(super) fn finish(mut self) -> u32 {
+    pub(crate) fn finish(mut self) -> u32 {
         let held = self.length % 4;
         if held > 0 {
             self.tail[held..].fill(0);
@@ -81,7 +88,7 @@ impl Murmur32 {
 
 /// The 128-bit x64 variant of MurmurHash3.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Murmur128 {
+pub(crate) struct Murmur128 {
     h1: u64,
     h2: u64,
     tail: [u8; 16],
@@ -92,7 +99,7 @@ impl Murmur128 {
     const C1: u64 = 0x87c3_7b91_1142_53d5;
     const C2: u64 = 0x4cf5_ad43_2745_937f;
 
-    pub(super) fn write(&mut self, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
         let held = self.length % 16;
         self.length += bytes.len();
         let bytes = if held == 0 {
@@ -132,7 +139,7 @@ impl Murmur128 {
     }
 
     /// The hash, with the second half in the upper bits: written big-endian, it is in the service's order.
-    pub(super) fn finish(mut self) -> u128 {
+    pub(crate) fn finish(mut self) -> u128 {
         let held = self.length % 16;
         self.tail[held..].fill(0);
         let (k1, k2) = halves(self.tail);
@@ -175,9 +182,7 @@ mod tests {
     }
 
     fn hash128(bytes: &[u8]) -> u128 {
-        let mut hasher = Murmur128::default();
-        hasher.write(bytes);
-        hasher.finish()
+        murmur_hash_128(bytes, 0)
     }
 
     #[test]
