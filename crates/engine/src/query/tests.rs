@@ -327,10 +327,18 @@ fn lookups(container: &Container, query: &str) -> (usize, usize) {
     let before = super::ordinal_stream::LOOKUPS.get();
     let context = QueryContext::default();
     let mut page = PageBody::new("rid", 2_000);
-    let outcome =
-        QueryRequest { statement: &statement, scope, context, now: 0, from: None, limit: RunLimit::none() }
-            .run(&mut page)
-            .unwrap();
+    let outcome = QueryRequest {
+        statement: &statement,
+        scope,
+        context,
+        now: 0,
+        from: None,
+        resume: None,
+        backwards: false,
+        limit: RunLimit::none(),
+    }
+    .run(&mut page)
+    .unwrap();
     let documents = outcome.metrics.retrieved_count;
     assert_eq!(page.count(), documents, "only items of the list are read");
     (super::ordinal_stream::LOOKUPS.get() - before, documents)
@@ -368,8 +376,17 @@ fn a_run_that_reaches_its_limit_is_interrupted_and_makes_no_page() {
         let statement = Statement::prepare(query, &[], &container.schema().sql).unwrap();
         let scope = Scope::of_range(&container, EpkRange::FULL, ReadContext::NEWEST);
         let context = QueryContext::default();
-        QueryRequest { statement: &statement, scope, context, now: 0, from: None, limit }
-            .run(&mut PageBody::new("rid", 100))
+        QueryRequest {
+            statement: &statement,
+            scope,
+            context,
+            now: 0,
+            from: None,
+            resume: None,
+            backwards: false,
+            limit,
+        }
+        .run(&mut PageBody::new("rid", 100))
     };
     for query in [
         "SELECT * FROM c",
