@@ -11,7 +11,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Completions {
-    /// The shell
+    /// The shell to write the script for
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
 }

@@ -102,7 +102,7 @@ pub(crate) enum Command {
     Reset(Reset),
     Chaos(Chaos),
     Completions(Completions),
-    /// Print the version
+    /// Print the version of `peri`
     Version,
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Query {
     #[arg(value_name = "DATABASE/CONTAINER")]
     pub(crate) container: ContainerPath,
 
-    /// The query
+    /// The query in SQL, with parameters as @name
     #[arg(value_name = "SQL")]
     pub(crate) text: String,
 

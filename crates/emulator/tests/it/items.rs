@@ -220,7 +220,7 @@ async fn triggers_are_rejected_by_name() {
         )
         .await
         .expect(400);
-    assert!(rejected.message().contains("Triggers are not supported"));
+    assert!(rejected.message().contains("Running triggers is not supported"));
 }
 
 #[tokio::test]

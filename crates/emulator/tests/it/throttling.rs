@@ -180,10 +180,10 @@ async fn a_bulk_request_is_throttled_where_the_budget_ends() {
 #[tokio::test]
 async fn a_hot_partition_throttles_alone() {
     let account = account(RequestUnitMode::Enforce, &[]).await;
-    add_container(&account, "c", &[(MANUAL, "20000")]).await;
+    add_container(&account, "c", &[(MANUAL, "12000")]).await;
     let ranges = account.get("/dbs/d/colls/c/pkranges", &[]).await.body["_count"].clone();
-    assert_eq!(ranges, 2, "10,000 RU/s each");
-    // Many items are cheaper to send than ten thousand units' worth of requests.
+    assert_eq!(ranges, 2, "6,000 RU/s each");
+    // Many items are cheaper to send than six thousand units' worth of requests.
     let large = "x".repeat(900 * 1024);
     let first = account.create(json!({"id": "1", "pk": "a", "large": large})).await.expect(201);
     let hot = first.header("x-ms-documentdb-partitionkeyrangeid").to_owned();
@@ -198,7 +198,7 @@ async fn a_hot_partition_throttles_alone() {
             break;
         }
     }
-    let throttled = throttled.expect("10,000 RU are spent by then");
+    let throttled = throttled.expect("6,000 RU are spent by then");
     assert_eq!(throttled.header("x-ms-documentdb-partitionkeyrangeid"), hot);
     let mut elsewhere = 0;
     for n in 0..20 {

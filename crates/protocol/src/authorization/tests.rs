@@ -201,7 +201,7 @@ fn a_malformed_header_is_rejected_with_its_error() {
         ("type=master&ver=1.0&signature=x", MissingPart),
         ("%FF%FE", NotText),
         ("type=magic&ver=1.0&sig=x", UnknownType),
-        ("type=sas&ver=1.0&sig=x", UnknownType),
+        ("type=sas&ver=1.0&sig=x", MissingPart),
         ("type=master&ver=2.0&sig=x", UnknownVersion),
         ("type=master&ver=1.0&sig=", BadSignature),
         ("type=master&ver=1.0&sig=AAAA", BadSignature),

@@ -100,11 +100,23 @@ fn with_container(account: &Account) -> Arc<ContainerEntry> {
 
 /// Creates or replaces an item; `fill` is how long its text is.
 fn upsert(container: &ContainerEntry, id: u32, fill: usize, now: u64) -> Result<(), WriteError> {
+    upsert_in(RegionId(0), container, id, fill, now)
+}
+
+fn upsert_in(
+    region: RegionId,
+    container: &ContainerEntry,
+    id: u32,
+    fill: usize,
+    now: u64,
+) -> Result<(), WriteError> {
     let text = format!(r#"{{"id":"{id}","pk":"{}","text":"{}"}}"#, id % 7, "x".repeat(fill));
     let document = Document::parse(text.as_bytes(), &container.store.schema(), now)?;
     let (_, commit) = container
         .store
-        .write(&document.epk, write_at(now), |t| t.upsert(&document, Precondition::None))
+        .write(&document.epk, WriteContext { region, ..write_at(now) }, |t| {
+            t.upsert(&document, Precondition::None)
+        })
         .unwrap();
     commit.result.map(drop)
 }
@@ -345,7 +357,7 @@ fn write_region_lags_and_pauses_survive_a_restart() {
     );
     // The paused region sees what was there when the pause began, and nothing since.
     let container = Arc::clone(account.catalog.snapshot().container("d", "c").unwrap());
-    upsert(&container, 2, 10, 100).unwrap();
+    upsert_in(RegionId(1), &container, 2, 10, 100).unwrap();
     let read = topology.read_context(RegionId(0), ConsistencyLevel::Eventual, Duration::from_secs(100));
     let seen = |container: &ContainerEntry| -> usize {
         container.store.partitions().iter().map(|partition| partition.head(read).len()).sum()
