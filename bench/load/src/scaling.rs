@@ -36,7 +36,7 @@ impl Query {
 
     fn name(self) -> &'static str {
         match self {
-            Query::Equality => "WHERE c.group = @group",
+            Query::Equality => "WHERE c[\"group\"] = @group",
             Query::Range => "WHERE c.rank >= @low AND c.rank < @high",
             Query::Ordered => "WHERE c.rank >= @low ORDER BY c.rank, first 100",
         }
@@ -51,7 +51,7 @@ impl Query {
         let number = |number: u64| number.to_string();
         match self {
             Query::Equality => container
-                .on_every_range("SELECT * FROM c WHERE c.group = @group", &[("@group", number(group))]),
+                .on_every_range("SELECT * FROM c WHERE c[\"group\"] = @group", &[("@group", number(group))]),
             Query::Range => container.on_every_range(
                 "SELECT * FROM c WHERE c.rank >= @low AND c.rank < @high",
                 &[("@low", number(low)), ("@high", number(low + width))],

@@ -23,7 +23,7 @@ public final class MergedQueries {
         for (int number = 0; number < COUNT; number++) {
             container.create(item(
                     "id", String.format("%03d", number), "pk", "k" + number % 30, "n", number * 37 % COUNT,
-                    "group", number % 3, "word", WORDS.get(number % 4), "odd", number % 2 == 1));
+                    "team", number % 3, "word", WORDS.get(number % 4), "odd", number % 2 == 1));
         }
         return container;
     }
@@ -41,18 +41,18 @@ public final class MergedQueries {
         var composite = new com.azure.cosmos.models.IndexingPolicy();
         composite.setCompositeIndexes(List.of(List.of(
                 new com.azure.cosmos.models.CompositePath()
-                        .setPath("/group")
+                        .setPath("/team")
                         .setOrder(com.azure.cosmos.models.CompositePathSortOrder.DESCENDING),
                 new com.azure.cosmos.models.CompositePath()
                         .setPath("/n")
                         .setOrder(com.azure.cosmos.models.CompositePathSortOrder.ASCENDING))));
         Container container = account.severalPartitions(properties -> properties.setIndexingPolicy(composite));
         for (int number = 0; number < 30; number++) {
-            container.create(item("id", "" + number, "pk", "k" + number, "n", number, "group", number % 3));
+            container.create(item("id", "" + number, "pk", "k" + number, "n", number, "team", number % 3));
         }
-        List<JsonNode> rows = container.rows("SELECT c.group, c.n FROM c ORDER BY c.group DESC, c.n ASC");
+        List<JsonNode> rows = container.rows("SELECT c.team, c.n FROM c ORDER BY c.team DESC, c.n ASC");
         for (int at = 0; at < 30; at++) {
-            equal(rows.get(at).get("group"), 2 - at / 10, "group");
+            equal(rows.get(at).get("team"), 2 - at / 10, "team");
             equal(rows.get(at).get("n"), at % 10 * 3 + 2 - at / 10, "n");
         }
     }
@@ -74,7 +74,7 @@ public final class MergedQueries {
                 .sorted()
                 .toList();
         equal(found, sorted, "unordered");
-        equal(container.rows("SELECT DISTINCT c.group, c.odd FROM c").size(), 6, "pairs");
+        equal(container.rows("SELECT DISTINCT c.team, c.odd FROM c").size(), 6, "pairs");
     }
 
     public static void aggregatesAcrossPartitions(Account account) {
@@ -90,13 +90,13 @@ public final class MergedQueries {
     public static void groupByAcrossPartitions(Account account) {
         Container container = filled(account);
         List<JsonNode> groups = container.rows(
-                "SELECT c.group, COUNT(1) AS n, SUM(c.n) AS total, MIN(c.id) AS first FROM c GROUP BY c.group");
+                "SELECT c.team, COUNT(1) AS n, SUM(c.n) AS total, MIN(c.id) AS first FROM c GROUP BY c.team");
         equal(groups.size(), 3, "groups");
         int total = 0;
-        for (JsonNode group : groups) {
-            equal(group.get("n"), 30, "members");
-            equal(group.get("first"), String.format("%03d", group.get("group").asInt()), "first");
-            total += group.get("total").asInt();
+        for (JsonNode team : groups) {
+            equal(team.get("n"), 30, "members");
+            equal(team.get("first"), String.format("%03d", team.get("team").asInt()), "first");
+            total += team.get("total").asInt();
         }
         equal(total, COUNT * (COUNT - 1) / 2, "sum of sums");
         check(container.rows("SELECT c.word, AVG(c.n) AS mean FROM c GROUP BY c.word").size() == 4, "words");

@@ -7,7 +7,7 @@ const COUNT = 90;
 const WORDS = ["alpha", "beta", "gamma", "delta"];
 
 async function filled(account) {
-  const composite = [{ path: "/group", order: "descending" }, { path: "/n", order: "ascending" }];
+  const composite = [{ path: "/team", order: "descending" }, { path: "/n", order: "ascending" }];
   const container = await account.severalPartitions({ indexingPolicy: { compositeIndexes: [composite] } });
   await container.items.executeBulkOperations(
     upTo(COUNT).map((number) => ({
@@ -17,7 +17,7 @@ async function filled(account) {
         id: `${number}`.padStart(3, "0"),
         pk: `k${number % 30}`,
         n: (number * 37) % COUNT,
-        group: number % 3,
+        team: number % 3,
         word: WORDS[number % 4],
         odd: number % 2 === 1,
       },
@@ -33,8 +33,8 @@ scenario("ORDER BY across partitions", async (account) => {
   assert.deepEqual(await rows(container, "SELECT VALUE c.n FROM c ORDER BY c.n", { forceQueryPlan: true }), upTo(COUNT));
   const items = await rows(container, "SELECT * FROM c WHERE c.n >= 80 ORDER BY c.n");
   assert.deepEqual(items.map((item) => item.n), upTo(COUNT).slice(80));
-  const pairs = await rows(container, "SELECT c.group, c.n FROM c ORDER BY c.group DESC, c.n ASC");
-  assert.deepEqual(pairs, [...pairs].sort((l, r) => r.group - l.group || l.n - r.n));
+  const pairs = await rows(container, "SELECT c.team, c.n FROM c ORDER BY c.team DESC, c.n ASC");
+  assert.deepEqual(pairs, [...pairs].sort((l, r) => r.team - l.team || l.n - r.n));
   const parallel = { maxDegreeOfParallelism: -1, bufferItems: true, maxItemCount: 3 };
   assert.deepEqual(await rows(container, "SELECT VALUE c.n FROM c ORDER BY c.n", parallel), upTo(COUNT));
   const words = await rows(container, "SELECT VALUE c.word FROM c ORDER BY c.word");
@@ -57,7 +57,7 @@ scenario("DISTINCT across partitions", async (account) => {
   const container = await filled(account);
   assert.deepEqual((await rows(container, "SELECT DISTINCT VALUE c.word FROM c")).sort(), [...WORDS].sort());
   assert.deepEqual(await rows(container, "SELECT DISTINCT VALUE c.word FROM c ORDER BY c.word DESC"), [...WORDS].sort().reverse());
-  assert.equal((await rows(container, "SELECT DISTINCT c.group, c.odd FROM c")).length, 6);
+  assert.equal((await rows(container, "SELECT DISTINCT c.team, c.odd FROM c")).length, 6);
   assert.deepEqual(await rows(container, "SELECT DISTINCT c.nothing FROM c"), [{}]);
 });
 
@@ -93,11 +93,11 @@ scenario("GROUP BY across partitions", async (account) => {
     { word: "delta", n: 22 },
     { word: "gamma", n: 22 },
   ]);
-  const groups = await rows(container, "SELECT c.group, SUM(c.n) AS sum, AVG(c.n) AS mean, MIN(c.n) AS low, MAX(c.n) AS high FROM c GROUP BY c.group");
+  const groups = await rows(container, "SELECT c.team, SUM(c.n) AS sum, AVG(c.n) AS mean, MIN(c.n) AS low, MAX(c.n) AS high FROM c GROUP BY c.team");
   assert.equal(groups.length, 3);
-  assert.equal(groups.reduce((sum, group) => sum + group.sum, 0), (COUNT * (COUNT - 1)) / 2);
-  assert.ok(groups.every((group) => Math.abs(group.mean - group.sum / 30) < 1e-9 && group.low <= group.high));
-  assert.equal((await rows(container, "SELECT c.group, c.odd, COUNT(1) AS n FROM c GROUP BY c.group, c.odd")).length, 6);
+  assert.equal(groups.reduce((sum, team) => sum + team.sum, 0), (COUNT * (COUNT - 1)) / 2);
+  assert.ok(groups.every((team) => Math.abs(team.mean - team.sum / 30) < 1e-9 && team.low <= team.high));
+  assert.equal((await rows(container, "SELECT c.team, c.odd, COUNT(1) AS n FROM c GROUP BY c.team, c.odd")).length, 6);
   assert.deepEqual((await rows(container, "SELECT VALUE COUNT(1) FROM c GROUP BY c.word")).sort(), [22, 22, 23, 23]);
   assert.deepEqual((await rows(container, "SELECT VALUE c.word FROM c GROUP BY c.word")).sort(), [...WORDS].sort());
   const first = await rows(container, "SELECT UPPER(c.word) AS w, COUNT(1) AS n FROM c GROUP BY UPPER(c.word)");

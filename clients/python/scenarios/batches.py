@@ -138,7 +138,7 @@ async def batches_are_limited(account):
     await fails(
         413,
         container.execute_item_batch(
-            batch_operations=[("upsert", (item(n, text="x" * 1_100_000),)) for n in range(2)],
+            batch_operations=[("upsert", (item(n, text="x" * 1_150_000),)) for n in range(2)],
             partition_key="a",
         ),
     )

@@ -157,8 +157,12 @@ async def bad_container_definitions_are_refused(account):
         partition_key=PartitionKey(path="/pk/*"),
     )
     await create(
+        "Required VALUE expression missing from computed property query",
+        computed_properties=[{"name": "x", "query": "SELECT c.a FROM c"}],
+    )
+    await create(
         "One of the specified inputs is invalid",
-        computed_properties=[{"name": "x", "query": "SELECT c.a FROM c WHERE c.a > 1"}],
+        computed_properties=[{"name": "x", "query": "SELECT VALUE c.a FROM c WHERE c.a > 1"}],
     )
     await create(offer_throughput=399)
     await create(offer_throughput=450)

@@ -6,7 +6,7 @@ COUNT = 90
 
 
 async def filled(account):
-    composite = [{"path": "/group", "order": "descending"}, {"path": "/n", "order": "ascending"}]
+    composite = [{"path": "/team", "order": "descending"}, {"path": "/n", "order": "ascending"}]
     container = await account.several_partitions(indexing_policy={"compositeIndexes": [composite]})
     for number in range(COUNT):
         await container.create_item(
@@ -14,7 +14,7 @@ async def filled(account):
                 "id": f"{number:03}",
                 "pk": f"k{number % 30}",
                 "n": (number * 37) % COUNT,
-                "group": number % 3,
+                "team": number % 3,
                 "word": ["alpha", "beta", "gamma", "delta"][number % 4],
                 "odd": number % 2 == 1,
             }
@@ -45,10 +45,10 @@ async def order_by_across_partitions(account):
         await rows("SELECT c.id, c.n FROM c WHERE c.n IN (3, 1, 2) ORDER BY c.n DESC"),
         sorted(await rows("SELECT c.id, c.n FROM c WHERE c.n IN (3, 1, 2)"), key=lambda r: -r["n"]),
     )
-    pairs = await rows("SELECT c.group, c.n FROM c ORDER BY c.group DESC, c.n ASC")
+    pairs = await rows("SELECT c.team, c.n FROM c ORDER BY c.team DESC, c.n ASC")
     equal(
-        [(r["group"], r["n"]) for r in pairs],
-        sorted(((r["group"], r["n"]) for r in pairs), key=lambda r: (-r[0], r[1])),
+        [(r["team"], r["n"]) for r in pairs],
+        sorted(((r["team"], r["n"]) for r in pairs), key=lambda r: (-r[0], r[1])),
     )
 
 
@@ -87,7 +87,7 @@ async def distinct_across_partitions(account):
         ["gamma", "delta", "beta", "alpha"],
     )
     equal(len(await rows("SELECT DISTINCT c.word, c.odd FROM c")), 4)
-    equal(len(await rows("SELECT DISTINCT c.group, c.odd FROM c")), 6)
+    equal(len(await rows("SELECT DISTINCT c.team, c.odd FROM c")), 6)
     equal(len(await rows("SELECT DISTINCT TOP 2 VALUE c.word FROM c")), 2)
     equal(await rows("SELECT DISTINCT c.nothing FROM c"), [{}])
 

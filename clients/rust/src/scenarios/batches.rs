@@ -71,7 +71,7 @@ pub async fn batches_are_limited(account: Arc<Account>) -> Outcome {
     };
     equal(codes(&container, of(100)?).await?, vec![201; 100], "a hundred creates");
     fails(400, container.execute_transactional_batch(of(101)?, None).await);
-    let large = |id: &str| json!({"id": id, "pk": "a", "text": "x".repeat(1_100_000)});
+    let large = |id: &str| json!({"id": id, "pk": "a", "text": "x".repeat(1_150_000)});
     let batch = TransactionalBatch::new("a").create_item(large("x"))?.create_item(large("y"))?;
     fails(413, container.execute_transactional_batch(batch, None).await);
     Ok(())
