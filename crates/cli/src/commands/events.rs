@@ -31,13 +31,18 @@ pub(crate) fn run(events: &Events) -> Result<(), CommandError> {
     if !events.control.json {
         output::data(&Table::with_widths(&COLUMNS, &WIDTHS).to_string());
     }
-    // Ends with a signal, or with an error when the account stops.
+    // Ends with a signal, when nobody reads the output any more, or with an error when the account stops.
     loop {
         for event in list(&response["events"]).iter().rev() {
-            output::data(&if events.control.json { event.to_string() } else { line(event) });
+            match events.control.json {
+                true => output::json(event),
+                false => output::data(&line(event)),
+            }
         }
         let newest = response["newest"].as_u64().unwrap_or_default();
-        std::thread::sleep(FOLLOW_INTERVAL);
+        if !output::wait_while_read(FOLLOW_INTERVAL) {
+            return Ok(());
+        }
         response = port.get(&path(events, FOLLOW_LIMIT, Some(newest)))?;
     }
 }

@@ -50,16 +50,17 @@ fn a_reset_deletes_all_databases_once_it_is_confirmed() {
 #[test]
 fn following_ends_when_the_reader_does() {
     let account = TestAccount::with(&[]);
-    let mut command = account.command(&["requests", "--follow"]);
-    let mut following = command.stdout(Stdio::piped()).spawn().expect("the program runs");
-    let mut lines = BufReader::new(following.stdout.take().expect("piped"));
-    let mut heading = String::new();
-    lines.read_line(&mut heading).expect("the heading");
-    assert!(heading.starts_with("TIME"), "{heading}");
-    drop(lines);
-    let (ended, waiting) = std::sync::mpsc::channel();
-    let id = following.id();
-    std::thread::spawn(move || ended.send(following.wait().expect("it ends").code()));
-    let code = waiting.recv_timeout(Duration::from_secs(10));
-    assert_eq!(code, Ok(Some(0)), "process {id} goes on without a reader");
+    for command in ["requests", "events"] {
+        let mut following = account.command(&[command, "--follow"]);
+        let mut following = following.stdout(Stdio::piped()).spawn().expect("the program runs");
+        let mut lines = BufReader::new(following.stdout.take().expect("piped"));
+        let mut heading = String::new();
+        lines.read_line(&mut heading).expect("the heading");
+        assert!(heading.starts_with("TIME"), "{heading}");
+        drop(lines);
+        let (ended, waiting) = std::sync::mpsc::channel();
+        std::thread::spawn(move || ended.send(following.wait().expect("it ends").code()));
+        let code = waiting.recv_timeout(Duration::from_secs(10));
+        assert_eq!(code, Ok(Some(0)), "{command} goes on without a reader");
+    }
 }
