@@ -193,6 +193,20 @@ async fn items_expire_after_their_ttl() {
 }
 
 #[tokio::test]
+async fn an_invalid_ttl_is_refused_whether_or_not_the_container_has_a_default() {
+    for container in [json!({}), json!({"defaultTtl": -1})] {
+        let account = LiveAccount::with_container(1, container).await;
+        for ttl in [json!(0), json!(-2), json!(1.5), json!("10"), json!(2_147_483_648_u64)] {
+            let refused = account.create(json!({"id": "1", "pk": "a", "ttl": ttl})).await.expect(400);
+            assert!(refused.message().contains("ttl"), "{}", refused.message());
+        }
+        account.create(json!({"id": "1", "pk": "a", "ttl": 10})).await.expect(201);
+        let patch = json!([{"op": "set", "path": "/ttl", "value": 0}]);
+        account.patch("/dbs/d/colls/c/docs/1", &[A], patch).await.expect(400);
+    }
+}
+
+#[tokio::test]
 async fn a_whole_logical_partition_can_be_deleted() {
     let account = LiveAccount::with_container(1, json!({})).await;
     for id in 0..600 {

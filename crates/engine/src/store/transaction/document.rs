@@ -117,7 +117,7 @@ impl Document {
             None => return Err(DocumentError::MissingId),
         };
         check_id(&id)?;
-        let ttl = read_ttl(members.get("ttl"), schema.default_ttl.is_some())?;
+        let ttl = read_ttl(members.get("ttl"))?;
         let user_text = user_text(members, source);
         if user_text.len() > ITEM_BYTES_MAX {
             return Err(DocumentError::TooLarge(user_text.len()));
@@ -216,16 +216,15 @@ fn all_terms(
     terms
 }
 
-/// An item's `ttl`. Without a default on the container it is a property like any other and cannot be invalid;
-/// a valid one is remembered in case a default is set later.
-fn read_ttl(value: Option<&Value>, enabled: bool) -> Result<Option<i32>, DocumentError> {
+/// An item's `ttl`. Without a default on the container it has no effect, and is remembered in case a default is
+/// set later.
+fn read_ttl(value: Option<&Value>) -> Result<Option<i32>, DocumentError> {
     let Some(value) = value else { return Ok(None) };
     match value.as_i64() {
         Some(seconds) if seconds == -1 || (1..=i64::from(i32::MAX)).contains(&seconds) => {
             Ok(Some(seconds as i32))
         }
-        _ if enabled => Err(DocumentError::InvalidTtl(value.to_string())),
-        _ => Ok(None),
+        _ => Err(DocumentError::InvalidTtl(value.to_string())),
     }
 }
 
@@ -335,7 +334,7 @@ mod tests {
             "a",
             "b",
             "pk",
-            "ttl",
+            "ttl2",
             "_rid",
             "_self",
             "_etag",
