@@ -148,7 +148,7 @@ fn start(headers: &RequestHeaders<'_>, mode: FeedMode) -> Result<FeedStart, Serv
     match (mode, &start) {
         (FeedMode::AllVersions, FeedStart::Beginning | FeedStart::Since(_)) => {
             Err(ServiceError::bad_request(
-                "All versions and deletes mode starts from now or from a continuation, not from the beginning or a time.",
+                "FullFidelity Change Feed must have valid If-None-Match header. All versions and deletes mode starts from now (*) or from a continuation.",
             ))
         }
         _ => Ok(start),

@@ -10,7 +10,10 @@ pub(super) fn probes() -> Probes {
     vec![
         ("feed-latest", supported!(latest)),
         ("feed-all-versions", supported!(all_versions)),
-        ("feed-all-versions-start", refused!(all_versions_start, "All versions and deletes")),
+        (
+            "feed-all-versions-start",
+            refused!(all_versions_start, "FullFidelity Change Feed must have valid If-None-Match header."),
+        ),
         ("feed-now", supported!(from_now)),
         ("feed-time", supported!(from_a_time)),
         ("feed-etag", supported!(from_an_etag)),
