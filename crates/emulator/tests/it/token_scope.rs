@@ -53,7 +53,7 @@ impl Attack {
     }
 
     /// Fails if the items of the other partition key were changed.
-    async fn check_theirs_unchanged(&self) {
+    async fn check_other_key_unchanged(&self) {
         let feed = self.account.send(Method::GET, DOCS, &[(KEY, "[\"theirs\"]")], "").await.expect(200);
         let items = feed.json()["Documents"].as_array().unwrap().clone();
         let of = |item: &Value| (item["id"].clone(), item["owner"].clone());
@@ -233,9 +233,9 @@ async fn a_token_for_one_key_writes_no_item_of_another_key() {
             .await
             .expect(403);
     }
-    attack.check_theirs_unchanged().await;
+    attack.check_other_key_unchanged().await;
     attack.send(Method::POST, deletion, &[(KEY, "[\"mine\"]")], "").await.expect(200);
-    attack.check_theirs_unchanged().await;
+    attack.check_other_key_unchanged().await;
 }
 
 #[tokio::test]
@@ -268,7 +268,7 @@ async fn each_operation_of_a_bulk_request_is_authorized_by_its_own_key() {
         let expected = [403, 403, 403, 403, 403, 403, 200].map(Some);
         assert_eq!(codes, expected, "{selected:?}");
         assert!(!String::from_utf8_lossy(&response.body).contains("theirs"), "{selected:?}");
-        attack.check_theirs_unchanged().await;
+        attack.check_other_key_unchanged().await;
     }
     // A transaction belongs to the key of its header.
     let atomic = [BATCH, ("x-ms-cosmos-batch-atomic", "true")];
@@ -277,7 +277,7 @@ async fn each_operation_of_a_bulk_request_is_authorized_by_its_own_key() {
     let headers = [&[(KEY, "[\"mine\"]")][..], &atomic].concat();
     let response = attack.send(Method::POST, DOCS, &headers, &rows.to_string()).await;
     assert!(!String::from_utf8_lossy(&response.body).contains("theirs"));
-    attack.check_theirs_unchanged().await;
+    attack.check_other_key_unchanged().await;
 }
 
 #[tokio::test]
@@ -336,7 +336,7 @@ async fn a_token_for_one_item_does_not_rename_it_or_write_another() {
     }
     attack.send(Method::GET, &own, &[(KEY, "[\"theirs\"]")], "").await.expect(403);
     attack.send(Method::PUT, &own, &[key], r#"{"id":"1","pk":"mine","n":1}"#).await.expect(200);
-    attack.check_theirs_unchanged().await;
+    attack.check_other_key_unchanged().await;
 }
 
 #[tokio::test]
