@@ -320,25 +320,32 @@ fn edited() -> impl Strategy<Value = String> {
     prop_oneof![4 => document(300), 1 => Just(r#""pk":1,"hidden":1,"a":[1],"b":2,"tags":[1,2]"#.to_owned())]
 }
 
-/// The look-ups in the index and the documents read by a query.
-fn lookups(container: &Container, query: &str) -> (usize, usize) {
+/// Runs a query over all partitions of a container, from its start.
+fn run_all(
+    container: &Container,
+    query: &str,
+    limit: RunLimit,
+    page: &mut PageBody,
+) -> Result<QueryOutcome, RunError> {
     let statement = Statement::prepare(query, &[], &container.schema().sql).unwrap();
-    let scope = Scope::of_range(container, EpkRange::FULL, ReadContext::NEWEST);
-    let before = super::ordinal_stream::LOOKUPS.get();
-    let context = QueryContext::default();
-    let mut page = PageBody::new("rid", 2_000);
-    let outcome = QueryRequest {
+    QueryRequest {
         statement: &statement,
-        scope,
-        context,
+        scope: Scope::of_range(container, EpkRange::FULL, ReadContext::NEWEST),
+        context: QueryContext::default(),
         now: 0,
         from: None,
         resume: None,
         backwards: false,
-        limit: RunLimit::none(),
+        limit,
     }
-    .run(&mut page)
-    .unwrap();
+    .run(page)
+}
+
+/// The look-ups in the index and the documents read by a query.
+fn lookups(container: &Container, query: &str) -> (usize, usize) {
+    let before = super::ordinal_stream::LOOKUPS.get();
+    let mut page = PageBody::new("rid", 2_000);
+    let outcome = run_all(container, query, RunLimit::none(), &mut page).unwrap();
     let documents = outcome.metrics.retrieved_count;
     assert_eq!(page.count(), documents, "only items of the list are read");
     (super::ordinal_stream::LOOKUPS.get() - before, documents)
@@ -372,22 +379,8 @@ fn a_long_list_of_ids_is_looked_up_once_per_id() {
 fn a_run_that_reaches_its_limit_is_interrupted_and_makes_no_page() {
     let documents: Vec<String> = (0..50).map(|at| format!("\"pk\":{},\"a\":{at}", at % 3)).collect();
     let container = filled(&documents);
-    let run = |query: &str, limit: RunLimit| {
-        let statement = Statement::prepare(query, &[], &container.schema().sql).unwrap();
-        let scope = Scope::of_range(&container, EpkRange::FULL, ReadContext::NEWEST);
-        let context = QueryContext::default();
-        QueryRequest {
-            statement: &statement,
-            scope,
-            context,
-            now: 0,
-            from: None,
-            resume: None,
-            backwards: false,
-            limit,
-        }
-        .run(&mut PageBody::new("rid", 100))
-    };
+    let run =
+        |query: &str, limit: RunLimit| run_all(&container, query, limit, &mut PageBody::new("rid", 100));
     for query in [
         "SELECT * FROM c",
         "SELECT * FROM c ORDER BY c.a",
