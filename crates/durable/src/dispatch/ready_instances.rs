@@ -1,0 +1,337 @@
+//! Instances that have messages.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+
+use serde::Deserialize;
+
+use crate::clock::Millis;
+use crate::documents::MessageDocument;
+
+/// The largest number of instances that are remembered. Those beyond it are found by polls.
+const INSTANCES_MAX: usize = 50_000;
+/// The largest size of remembered messages, in bytes. Those beyond it are read again.
+const MESSAGE_BYTES_MAX: usize = 64 << 20;
+
+/// Instances of this process that have messages, or may have, in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct ReadyInstances {
+    ready: VecDeque<String>,
+    entries: HashMap<String, Entry>,
+    /// When to look at an instance again: a message becomes visible, a lock expires.
+    due: BinaryHeap<Reverse<(DueTime, String)>>,
+    message_bytes: usize,
+    /// Whether an instance was left out because there were too many.
+    overflowed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    /// Messages that this process has enqueued and that were not fetched yet.
+    known: Vec<MessageDocument>,
+    /// Whether the instance may have further messages, so that the container has to be asked.
+    incomplete: bool,
+    /// Whether the instance is in the queue.
+    queued: bool,
+    /// Until when this process has the instance locked; infinite while it tries to.
+    held_until: Option<Millis>,
+    /// Polls are not to bring the instance up before this time.
+    not_before: Millis,
+}
+
+/// A time that orders the instances that are due.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+struct DueTime(Millis);
+
+impl Eq for DueTime {}
+
+impl Ord for DueTime {
+    fn cmp(&self, other: &DueTime) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+/// A message that a poll has found.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FoundMessage {
+    pub(crate) instance_id: String,
+    pub(crate) id: String,
+    pub(crate) visible_at: Millis,
+}
+
+/// An instance to lock, with what is known about its messages.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    pub(crate) instance: String,
+    /// Its visible messages, if the container need not be asked for them.
+    pub(crate) messages: Option<Vec<MessageDocument>>,
+}
+
+impl ReadyInstances {
+    /// Adds a message that this process has enqueued.
+    pub(crate) fn add_message(&mut self, message: MessageDocument, now: Millis) {
+        let instance = message.instance_id.clone();
+        let visible_at = message.visible_at;
+        let Some(entry) = self.entry(&instance) else { return };
+        let bytes = message.work_item.get().len();
+        let remembered = self.message_bytes + bytes <= MESSAGE_BYTES_MAX;
+        let entry = {
+            if remembered {
+                self.message_bytes += bytes;
+            }
+            self.entries.get_mut(&entry).expect("just found or added")
+        };
+        if remembered {
+            entry.known.push(message);
+        } else {
+            entry.incomplete = true;
+        }
+        if visible_at <= now {
+            self.queue(&instance);
+        } else {
+            self.due.push(Reverse((DueTime(visible_at), instance)));
+        }
+    }
+
+    /// Adds an instance that a poll has found a message of. A poll that somebody asked for brings up instances again that
+    /// were put off. Returns whether the instance is ready now because of it.
+    pub(crate) fn add_found(&mut self, found: &FoundMessage, asked_for: bool, now: Millis) -> bool {
+        let instance = found.instance_id.as_str();
+        if let Some(entry) = self.entries.get(instance)
+            && (entry.held_until.is_some_and(|until| until > now)
+                || (entry.not_before > now && !asked_for)
+                || entry.known.iter().any(|known| known.id == found.id))
+        {
+            return false;
+        }
+        if self.entry(instance).is_none() {
+            return false;
+        }
+        let entry = self.entries.get_mut(instance).expect("just found or added");
+        entry.incomplete = true;
+        entry.held_until = None;
+        if found.visible_at <= now {
+            self.queue(instance);
+            return true;
+        }
+        self.due.push(Reverse((DueTime(found.visible_at), instance.to_owned())));
+        false
+    }
+
+    /// Takes the instance that has waited longest. It stays reserved until one of the methods below is called for it.
+    pub(crate) fn take(&mut self, now: Millis) -> Option<Candidate> {
+        self.queue_due(now);
+        while let Some(instance) = self.ready.pop_front() {
+            let Some(entry) = self.entries.get_mut(&instance) else { continue };
+            entry.queued = false;
+            let messages = if entry.incomplete {
+                // All of them are read from the container.
+                for message in entry.known.drain(..) {
+                    self.message_bytes -= message.work_item.get().len();
+                }
+                None
+            } else {
+                let (visible, later): (Vec<_>, Vec<_>) =
+                    entry.known.drain(..).partition(|message| message.visible_at <= now);
+                entry.known = later;
+                for message in &visible {
+                    self.message_bytes -= message.work_item.get().len();
+                }
+                if visible.is_empty() {
+                    self.forget_if_idle(&instance);
+                    continue;
+                }
+                Some(visible)
+            };
+            entry.incomplete = false;
+            entry.held_until = Some(Millis::INFINITY);
+            return Some(Candidate { instance, messages });
+        }
+        None
+    }
+
+    /// Notes that this process has locked an instance, or renewed its lock.
+    pub(crate) fn locked(&mut self, instance: &str, until: Millis) {
+        if let Some(entry) = self.entries.get_mut(instance) {
+            entry.held_until = Some(until);
+            self.due.push(Reverse((DueTime(until), instance.to_owned())));
+        }
+    }
+
+    /// Notes that an instance that was taken has no messages, or that its turn is committed. Messages that came meanwhile
+    /// make it ready again.
+    pub(crate) fn done(&mut self, instance: &str, now: Millis) {
+        let Some(entry) = self.entries.get_mut(instance) else { return };
+        entry.held_until = None;
+        if entry.incomplete || entry.known.iter().any(|message| message.visible_at <= now) {
+            self.queue(instance);
+        } else {
+            self.forget_if_idle(instance);
+        }
+    }
+
+    /// Notes that an instance that was taken is to be looked at again at this time, in the container.
+    pub(crate) fn retry_at(&mut self, instance: &str, at: Millis) {
+        if let Some(entry) = self.entries.get_mut(instance) {
+            entry.held_until = None;
+            entry.incomplete = true;
+            entry.not_before = at;
+            self.due.push(Reverse((DueTime(at), instance.to_owned())));
+        }
+    }
+
+    /// Forgets an instance that was deleted.
+    pub(crate) fn forget(&mut self, instance: &str) {
+        if let Some(entry) = self.entries.remove(instance) {
+            self.message_bytes -= entry.known.iter().map(|known| known.work_item.get().len()).sum::<usize>();
+        }
+    }
+
+    /// When the next instance becomes due.
+    pub(crate) fn next_due(&self) -> Option<Millis> {
+        self.due.peek().map(|Reverse((at, _))| at.0)
+    }
+
+    /// Whether an instance was left out since this was last asked.
+    pub(crate) fn take_overflow(&mut self) -> bool {
+        std::mem::take(&mut self.overflowed)
+    }
+
+    /// The number of instances that wait.
+    pub(crate) fn len(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// The entry of an instance, by its id; none if there are too many.
+    fn entry(&mut self, instance: &str) -> Option<String> {
+        if !self.entries.contains_key(instance) {
+            if self.entries.len() >= INSTANCES_MAX {
+                self.overflowed = true;
+                return None;
+            }
+            self.entries.insert(instance.to_owned(), Entry::default());
+        }
+        Some(instance.to_owned())
+    }
+
+    fn queue(&mut self, instance: &str) {
+        if let Some(entry) = self.entries.get_mut(instance)
+            && !entry.queued
+            && entry.held_until.is_none()
+        {
+            entry.queued = true;
+            self.ready.push_back(instance.to_owned());
+        }
+    }
+
+    fn queue_due(&mut self, now: Millis) {
+        while self.next_due().is_some_and(|at| at <= now) {
+            let Some(Reverse((_, instance))) = self.due.pop() else { return };
+            let Some(entry) = self.entries.get_mut(&instance) else { continue };
+            match entry.held_until {
+                // Renewed, or about to be locked: another due time follows.
+                Some(until) if until > now => continue,
+                Some(_) => {
+                    entry.held_until = None;
+                    entry.incomplete = true;
+                }
+                None => {}
+            }
+            self.queue(&instance);
+        }
+    }
+
+    fn forget_if_idle(&mut self, instance: &str) {
+        let idle = |entry: &Entry| entry.known.is_empty() && !entry.incomplete && entry.held_until.is_none();
+        if self.entries.get(instance).is_some_and(idle) {
+            self.entries.remove(instance);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use duroxide::providers::WorkItem;
+
+    fn message(instance: &str, at: Millis) -> MessageDocument {
+        let item = WorkItem::CancelInstance { instance: instance.to_owned(), reason: String::new() };
+        MessageDocument::new(instance, &item, at, None).expect("serializable")
+    }
+
+    fn taken(ready: &mut ReadyInstances, now: Millis) -> Option<(String, Option<usize>)> {
+        ready.take(now).map(|candidate| (candidate.instance, candidate.messages.map(|all| all.len())))
+    }
+
+    #[test]
+    fn messages_of_one_instance_are_taken_together_and_once() {
+        let mut ready = ReadyInstances::default();
+        ready.add_message(message("a", 1.0), 1.0);
+        ready.add_message(message("b", 2.0), 2.0);
+        ready.add_message(message("a", 3.0), 3.0);
+        assert_eq!(taken(&mut ready, 3.0), Some(("a".to_owned(), Some(2))));
+        assert_eq!(taken(&mut ready, 3.0), Some(("b".to_owned(), Some(1))));
+        assert_eq!(taken(&mut ready, 3.0), None);
+    }
+
+    #[test]
+    fn messages_that_come_during_a_turn_wait_for_its_end() {
+        let mut ready = ReadyInstances::default();
+        ready.add_message(message("a", 1.0), 1.0);
+        ready.take(1.0).expect("a");
+        ready.locked("a", 100.0);
+        ready.add_message(message("a", 2.0), 2.0);
+        assert_eq!(taken(&mut ready, 3.0), None);
+        ready.done("a", 4.0);
+        assert_eq!(taken(&mut ready, 4.0), Some(("a".to_owned(), Some(1))));
+        ready.done("a", 5.0);
+        assert!(ready.entries.is_empty() && ready.message_bytes == 0);
+    }
+
+    #[test]
+    fn an_expired_lock_makes_the_container_be_asked() {
+        let mut ready = ReadyInstances::default();
+        ready.add_message(message("a", 1.0), 1.0);
+        ready.take(1.0).expect("a");
+        ready.locked("a", 10.0);
+        ready.locked("a", 20.0);
+        assert_eq!(taken(&mut ready, 15.0), None);
+        assert_eq!(taken(&mut ready, 20.0), Some(("a".to_owned(), None)));
+    }
+
+    #[test]
+    fn a_delayed_message_is_taken_when_it_becomes_visible() {
+        let mut ready = ReadyInstances::default();
+        let mut timer = message("a", 1.0);
+        timer.visible_at = 50.0;
+        ready.add_message(timer, 1.0);
+        assert_eq!(taken(&mut ready, 49.0), None);
+        assert_eq!(ready.next_due(), Some(50.0));
+        assert_eq!(taken(&mut ready, 50.0), Some(("a".to_owned(), Some(1))));
+    }
+
+    #[test]
+    fn a_poll_adds_only_what_is_not_known_and_not_locked_here() {
+        let found = |instance: &str, id: &str, visible_at| {
+            let (instance_id, id) = (instance.to_owned(), id.to_owned());
+            FoundMessage { instance_id, id, visible_at }
+        };
+        let mut ready = ReadyInstances::default();
+        let known = message("a", 1.0);
+        ready.add_message(known.clone(), 1.0);
+        assert!(!ready.add_found(&found("a", &known.id, 1.0), false, 2.0));
+        assert!(ready.add_found(&found("a", "other", 1.0), false, 2.0));
+        assert_eq!(taken(&mut ready, 2.0), Some(("a".to_owned(), None)));
+        ready.locked("a", 10.0);
+        assert!(!ready.add_found(&found("a", "other", 1.0), true, 3.0));
+        assert!(ready.add_found(&found("a", "other", 1.0), false, 11.0));
+        assert!(!ready.add_found(&found("b", "later", 30.0), false, 11.0));
+        ready.take(11.0).expect("a");
+        assert_eq!(taken(&mut ready, 29.0), None);
+        assert_eq!(taken(&mut ready, 30.0), Some(("b".to_owned(), None)));
+        ready.retry_at("b", 90.0);
+        assert!(!ready.add_found(&found("b", "later", 30.0), false, 40.0), "put off");
+        assert!(ready.add_found(&found("b", "later", 30.0), true, 40.0), "asked for");
+    }
+}

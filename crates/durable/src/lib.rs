@@ -1,0 +1,34 @@
+//! Durable orchestrations on Azure Cosmos DB: a provider for [duroxide](https://docs.rs/duroxide).
+//!
+//! An orchestration is a function whose progress is stored after every step, so that it continues where it was when its
+//! process ends, on any machine. [`CosmosProvider`] stores that progress in one container: all documents of an instance
+//! share a partition, and what a step does is one transaction.
+
+mod admin;
+mod cache;
+mod clock;
+mod container;
+mod core;
+mod dispatch;
+mod documents;
+mod enqueue;
+mod error;
+mod ids;
+mod key_values;
+mod options;
+mod outbox;
+mod provider;
+mod provider_admin;
+mod queries;
+mod sessions;
+mod slots;
+mod store;
+mod turn;
+mod work;
+
+pub use options::ProviderOptions;
+pub use provider::CosmosProvider;
+pub use slots::{CosmosLeaseProvider, InMemoryLeaseProvider, LeaseProvider, SLOTS, dispatch_slot};
+
+pub use duroxide;
+pub use perihelion;

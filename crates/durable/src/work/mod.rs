@@ -1,0 +1,73 @@
+//! An activity: fetch it, and report its result to its instance.
+
+mod abandon;
+mod ack;
+mod fetch;
+mod poll;
+mod renew;
+
+use crate::clock::Millis;
+use crate::core::Core;
+use crate::documents::WorkDocument;
+use crate::error::{Failure, Result};
+use crate::ids::WorkToken;
+use crate::store::Versioned;
+
+/// An activity that the runtime has: a locked work item.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldWork {
+    pub(crate) token: WorkToken,
+    /// The document with the lock.
+    pub(crate) version: Versioned<WorkDocument>,
+    /// When the runtime got it; none if another provider gave it out.
+    pub(crate) started_at: Option<Millis>,
+}
+
+impl HeldWork {
+    /// Checks that the lock has not expired.
+    fn check_lock(&self, now: Millis) -> Result<()> {
+        match self.version.document.locked_until {
+            Some(until) if until > now => Ok(()),
+            _ => Err(lock_lost(&self.token)),
+        }
+    }
+}
+
+/// The error of a work item whose lock is gone.
+fn lock_lost(token: &WorkToken) -> Failure {
+    Failure::invalid(format!(
+        "Activity was cancelled or lock expired: this worker no longer has the lock on an activity of instance {:?}",
+        token.instance
+    ))
+}
+
+impl Core {
+    /// The work item of a lock token: of this provider, or of another one as its document describes it.
+    async fn held_work(&self, token: &str) -> Result<HeldWork> {
+        let held = self.held_work.lock().get(token).cloned();
+        match held {
+            Some(held) => Ok(held),
+            None => self.read_held_work(WorkToken::parse(token)?).await,
+        }
+    }
+
+    /// The work item of a lock token as the container has it.
+    async fn read_held_work(&self, token: WorkToken) -> Result<HeldWork> {
+        let stored: Option<Versioned<WorkDocument>> =
+            self.store.read(&token.instance, &token.document).await?;
+        match stored {
+            Some(version) if version.document.lock_token.as_deref() == Some(token.text.as_str()) => {
+                Ok(HeldWork { token, version, started_at: None })
+            }
+            _ => Err(lock_lost(&token)),
+        }
+    }
+
+    /// Notes that the runtime no longer has a work item.
+    fn work_ended(&self, token: &str, now: Millis) {
+        let held = self.held_work.lock().remove(token);
+        if let Some(started_at) = held.and_then(|held| held.started_at) {
+            self.work.ready.lock().finished(now - started_at);
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! The provider against an account, over real sockets.
+
+mod factory;
+mod validation;
