@@ -19,7 +19,7 @@ pub(crate) struct ReadyInstances {
     ready: VecDeque<String>,
     entries: HashMap<String, Entry>,
     /// When to look at an instance again: a message becomes visible, a lock expires.
-    due: BinaryHeap<Reverse<(DueTime, String)>>,
+    due: BinaryHeap<Reverse<(DueTime, String, Due)>>,
     message_bytes: usize,
     /// Whether an instance was left out because there were too many.
     overflowed: bool,
@@ -37,6 +37,15 @@ struct Entry {
     held_until: Option<Millis>,
     /// Polls are not to bring the instance up before this time.
     not_before: Millis,
+}
+
+/// Why an instance is looked at again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    /// A message becomes visible.
+    Message,
+    /// A lock of this process expires, unless the turn has ended.
+    Lock,
 }
 
 /// A time that orders the instances that are due.
@@ -90,7 +99,7 @@ impl ReadyInstances {
         if visible_at <= now {
             self.queue(&instance);
         } else {
-            self.due.push(Reverse((DueTime(visible_at), instance)));
+            self.due.push(Reverse((DueTime(visible_at), instance, Due::Message)));
         }
     }
 
@@ -115,7 +124,7 @@ impl ReadyInstances {
             self.queue(instance);
             return true;
         }
-        self.due.push(Reverse((DueTime(found.visible_at), instance.to_owned())));
+        self.due.push(Reverse((DueTime(found.visible_at), instance.to_owned(), Due::Message)));
         false
     }
 
@@ -155,7 +164,7 @@ impl ReadyInstances {
     pub(crate) fn locked(&mut self, instance: &str, until: Millis) {
         if let Some(entry) = self.entries.get_mut(instance) {
             entry.held_until = Some(until);
-            self.due.push(Reverse((DueTime(until), instance.to_owned())));
+            self.due.push(Reverse((DueTime(until), instance.to_owned(), Due::Lock)));
         }
     }
 
@@ -171,13 +180,28 @@ impl ReadyInstances {
         }
     }
 
+    /// Notes that a turn was given back: other messages of the instance are visible, its own become so at this time.
+    pub(crate) fn released(&mut self, instance: &str, visible_at: Option<Millis>, now: Millis) {
+        if self.entry(instance).is_none() {
+            return;
+        }
+        let entry = self.entries.get_mut(instance).expect("just found or added");
+        entry.held_until = None;
+        entry.incomplete = true;
+        entry.not_before = 0.0;
+        self.queue(instance);
+        if let Some(at) = visible_at.filter(|at| *at > now) {
+            self.due.push(Reverse((DueTime(at), instance.to_owned(), Due::Message)));
+        }
+    }
+
     /// Notes that an instance that was taken is to be looked at again at this time, in the container.
     pub(crate) fn retry_at(&mut self, instance: &str, at: Millis) {
         if let Some(entry) = self.entries.get_mut(instance) {
             entry.held_until = None;
             entry.incomplete = true;
             entry.not_before = at;
-            self.due.push(Reverse((DueTime(at), instance.to_owned())));
+            self.due.push(Reverse((DueTime(at), instance.to_owned(), Due::Message)));
         }
     }
 
@@ -190,7 +214,7 @@ impl ReadyInstances {
 
     /// When the next instance becomes due.
     pub(crate) fn next_due(&self) -> Option<Millis> {
-        self.due.peek().map(|Reverse((at, _))| at.0)
+        self.due.peek().map(|Reverse((at, _, _))| at.0)
     }
 
     /// Whether an instance was left out since this was last asked.
@@ -227,7 +251,11 @@ impl ReadyInstances {
 
     fn queue_due(&mut self, now: Millis) {
         while self.next_due().is_some_and(|at| at <= now) {
-            let Some(Reverse((_, instance))) = self.due.pop() else { return };
+            let Some(Reverse((_, instance, due))) = self.due.pop() else { return };
+            if due == Due::Message && !self.entries.contains_key(&instance) && self.entry(&instance).is_some()
+            {
+                self.entries.insert(instance.clone(), Entry { incomplete: true, ..Entry::default() });
+            }
             let Some(entry) = self.entries.get_mut(&instance) else { continue };
             match entry.held_until {
                 // Renewed, or about to be locked: another due time follows.

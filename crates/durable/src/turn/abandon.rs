@@ -22,12 +22,14 @@ impl Core {
     ) -> Result<()> {
         let held = self.held_turn(token).await?;
         let mut held = held.lock().await;
+        if held.ended {
+            return Err(lock_lost(&held.token));
+        }
         let visible_at = delay.map(|delay| clock::now() + clock::millis(delay));
         let released = self.release_turn(&mut held, visible_at, ignore_attempt).await;
+        held.ended = true;
         self.turns.lock().remove(token);
-        let mut ready = self.instances.ready.lock();
-        ready.retry_at(held.instance(), visible_at.unwrap_or_else(clock::now));
-        drop(ready);
+        self.instances.ready.lock().released(held.instance(), visible_at, clock::now());
         self.instances.wake.notify_one();
         released
     }

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use duroxide::providers::WorkItem;
 use perihelion::Batch;
 
+use super::HeldTurn;
 use super::batch::{BYTES_MAX, OPERATIONS_MAX, Write};
 use super::plan::{AckPlan, plan};
-use super::{HeldTurn, lock_lost};
 use crate::cache::CachedInstance;
 use crate::clock::{self, Millis};
 use crate::core::Core;
 use crate::dispatch::LockedWork;
-use crate::documents::{Tombstone, is_from_outbox};
+use crate::documents::{IntentDocument, Tombstone, WorkDocument, is_from_outbox};
 use crate::error::Result;
 use crate::ids::WorkToken;
 use crate::queries;
@@ -46,6 +45,7 @@ impl Core {
                 return Err(error);
             }
         };
+        held.ended = true;
         self.turns.lock().remove(token);
         let intents = self.note_commit(&held, ack, plan, committed);
         self.turn_ended(&instance, clock::now());
@@ -60,9 +60,7 @@ impl Core {
         loop {
             tries += 1;
             let now = clock::now();
-            if held.locked_until() <= now {
-                return Err(lock_lost(&held.token));
-            }
+            held.check_lock(now)?;
             let mut plan = plan(held, ack, now, || self.timestamps.next())?;
             let cancelled = self.cancelled_work(held.instance(), &ack.cancelled).await?;
             let reserved = self.lock_ahead(&mut plan, now);
@@ -154,7 +152,7 @@ impl Core {
         ack: Ack,
         plan: AckPlan,
         committed: Committed,
-    ) -> Vec<crate::documents::IntentDocument> {
+    ) -> Vec<IntentDocument> {
         let AckPlan { instance, work, messages, intents, .. } = plan;
         if let Some(etag) = committed.etag {
             let continues = held.version.document.current_execution_id == instance.current_execution_id;
@@ -175,17 +173,13 @@ impl Core {
                 None => self.cache.remove(held.instance()),
             }
         }
-        self.note_work(work, ack.worker_items, committed.work_etags);
+        self.note_work(work, committed.work_etags);
         self.announce_messages(messages);
         intents
     }
 
-    fn note_work(
-        &self,
-        documents: Vec<crate::documents::WorkDocument>,
-        items: Vec<WorkItem>,
-        etags: Vec<String>,
-    ) {
+    /// Tells the workers of this process what to execute.
+    fn note_work(&self, documents: Vec<WorkDocument>, etags: Vec<String>) {
         if documents.is_empty() {
             return;
         }
@@ -196,10 +190,12 @@ impl Core {
             return;
         }
         let now = clock::now();
-        for ((document, item), etag) in documents.into_iter().zip(items).zip(etags) {
+        for (document, etag) in documents.into_iter().zip(etags) {
             let version = Versioned { document, etag };
-            match version.document.lock_token.as_deref().map(WorkToken::parse) {
-                Some(Ok(token)) => {
+            let token = version.document.lock_token.as_deref().and_then(|text| WorkToken::parse(text).ok());
+            let item = serde_json::from_str(version.document.work_item.get());
+            match (token, item) {
+                (Some(token), Ok(item)) => {
                     let locked = LockedWork { token, item, version, locked_at: now };
                     self.work.ready.lock().add_locked(locked);
                     self.work.wake.notify_one();

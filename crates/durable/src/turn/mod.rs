@@ -35,9 +35,16 @@ pub(crate) struct HeldTurn {
     /// The history of the current execution; none if it cannot be read.
     pub(crate) history: Option<Arc<Vec<Event>>>,
     pub(crate) key_values: Arc<KeyValues>,
+    /// Whether the turn was committed or given back.
+    pub(crate) ended: bool,
 }
 
 impl HeldTurn {
+    /// Checks that the turn still has its lock.
+    fn check_lock(&self, now: Millis) -> Result<()> {
+        if self.ended || self.locked_until() <= now { Err(lock_lost(&self.token)) } else { Ok(()) }
+    }
+
     pub(crate) fn instance(&self) -> &str {
         &self.token.instance
     }
@@ -79,7 +86,7 @@ impl Core {
             return Err(lock_lost(&token));
         }
         let (history, key_values) = self.read_state(&version.document).await?;
-        let held = HeldTurn { token, version, history: history.ok(), key_values };
+        let held = HeldTurn { token, version, history: history.ok(), key_values, ended: false };
         Ok(Arc::new(tokio::sync::Mutex::new(held)))
     }
 

@@ -77,8 +77,16 @@ pub(super) fn plan(
     instance.unlock(false);
     instance.updated_at = now as u64;
 
-    let work = ack.worker_items.iter().map(|item| WorkDocument::new(item, timestamp()));
-    let work = work.collect::<Result<Vec<_>>>()?;
+    let mut work = ack
+        .worker_items
+        .iter()
+        .map(|item| WorkDocument::new(item, timestamp()))
+        .collect::<Result<Vec<_>>>()?;
+    // An activity that is scheduled and cancelled in one turn is never executed.
+    work.retain(|work| {
+        let activity = work.execution_id.zip(work.activity_id);
+        activity.is_none_or(|activity| !ack.cancelled.contains(&activity))
+    });
     if let Some(other) = work.iter().find(|work| work.instance_id != name) {
         return Err(Failure::invalid(format!(
             "a turn of instance {name:?} cannot schedule an activity of {:?}",

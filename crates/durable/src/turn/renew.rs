@@ -19,9 +19,7 @@ impl Core {
         loop {
             tries += 1;
             let now = clock::now();
-            if held.locked_until() <= now {
-                return Err(lock_lost(&held.token));
-            }
+            held.check_lock(now)?;
             let mut document = held.version.document.clone();
             let until = now + clock::millis(extend_for);
             document.locked_until = Some(until);

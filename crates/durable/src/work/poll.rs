@@ -53,11 +53,11 @@ impl Core {
         let mut ready = self.work.ready.lock();
         for row in rows {
             let version: Versioned<WorkDocument> = Versioned { document: row.read()?, etag: row.etag };
-            let held = self.held_work.lock();
-            if version.document.lock_token.as_ref().is_some_and(|token| held.contains_key(token)) {
+            let token = version.document.lock_token.as_ref();
+            let is_held = token.is_some_and(|token| self.held_work.lock().contains_key(token));
+            if is_held && version.document.visible_at > now {
                 continue;
             }
-            drop(held);
             added += usize::from(ready.add_found(version, now));
         }
         Ok(added)

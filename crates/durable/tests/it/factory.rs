@@ -1,6 +1,6 @@
 //! An account for all tests, and a container of its own for each.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 use async_trait::async_trait;
@@ -49,35 +49,39 @@ pub(crate) async fn create_provider() -> Arc<CosmosProvider> {
     Arc::new(CosmosProvider::new(&client(), options()).await.expect("a provider"))
 }
 
-/// Creates providers that share a container.
+/// Creates providers, each with a container of its own.
 pub(crate) struct Factory {
-    options: ProviderOptions,
+    history_cache: bool,
+    /// The container of the provider that was created last.
+    container: Mutex<Option<ContainerClient>>,
 }
 
 impl Factory {
     pub(crate) fn new() -> Factory {
-        Factory { options: options() }
+        Factory { history_cache: true, container: Mutex::default() }
     }
 
     /// Providers that read every history from the container, so that they notice what is done to it there.
     pub(crate) fn uncached() -> Factory {
-        Factory { options: options().history_cache_bytes(0) }
+        Factory { history_cache: false, container: Mutex::default() }
     }
 
-    async fn container(&self) -> ContainerClient {
-        let provider = CosmosProvider::new(&client(), self.options.clone()).await.expect("a provider");
-        provider.container().clone()
+    fn container(&self) -> ContainerClient {
+        self.container.lock().expect("no panic").clone().expect("a provider was created")
     }
 }
 
 #[async_trait]
 impl ProviderFactory for Factory {
     async fn create_provider(&self) -> Arc<dyn Provider> {
-        Arc::new(CosmosProvider::new(&client(), self.options.clone()).await.expect("a provider"))
+        let options = if self.history_cache { options() } else { options().history_cache_bytes(0) };
+        let provider = CosmosProvider::new(&client(), options).await.expect("a provider");
+        *self.container.lock().expect("no panic") = Some(provider.container().clone());
+        Arc::new(provider)
     }
 
     async fn corrupt_instance_history(&self, instance: &str) {
-        let container = self.container().await;
+        let container = self.container();
         let query = Query::new("SELECT VALUE c.id FROM c WHERE c.type = 'history'");
         let ids: Vec<String> = container
             .query_items(query)
@@ -93,7 +97,7 @@ impl ProviderFactory for Factory {
     }
 
     async fn get_max_attempt_count(&self, instance: &str) -> u32 {
-        let container = self.container().await;
+        let container = self.container();
         let id = format!("{instance}:instance");
         let document = container.read_item::<Value>(instance, &id).await.expect("an instance").into_value();
         let attempts = document["attempts"].as_object().cloned().unwrap_or_default();
