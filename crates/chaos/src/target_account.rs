@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use emulator::{Emulator, EmulatorConfig, RunningEmulator, StartError};
 use perihelion::{
-    Account, ContainerClient, ContainerProperties, CosmosClient, HedgingOptions, OperationOptions,
-    PartitionKeyDefinition, TimeoutOptions,
+    Account, CircuitBreakerOptions, ContainerClient, ContainerProperties, CosmosClient, DriverOptions,
+    HedgingOptions, OperationOptions, PartitionKeyDefinition, TimeoutOptions,
 };
 use serde_json::Value;
 
@@ -57,17 +57,21 @@ pub(crate) struct ClientFactory {
     connection: String,
     database: String,
     regions: Vec<String>,
-    operations: OperationOptions,
+    options: DriverOptions,
 }
 
 impl ClientFactory {
-    /// The container of the run, by a client of its own.
-    pub(crate) fn container(&self) -> perihelion::Result<ContainerClient> {
-        let client = CosmosClient::builder(Account::from_connection_string(&self.connection)?)
+    /// A new client without caches.
+    pub(crate) fn client(&self) -> perihelion::Result<CosmosClient> {
+        CosmosClient::builder(Account::from_connection_string(&self.connection)?)
+            .options(self.options.clone())
             .preferred_regions(&self.regions)
-            .operations(self.operations.clone())
-            .build()?;
-        Ok(client.database(&self.database).container(CONTAINER))
+            .build()
+    }
+
+    /// The container of the run, through this client.
+    pub(crate) fn container_of(&self, client: &CosmosClient) -> ContainerClient {
+        client.database(&self.database).container(CONTAINER)
     }
 }
 
@@ -159,11 +163,19 @@ impl TargetAccount {
         let mut timeouts = TimeoutOptions::new().with_end_to_end(schedule.workload.deadline);
         timeouts.attempt = schedule.attempt_timeout;
         let hedging = HedgingOptions::new().with_enabled(schedule.hedges());
+        let operations = OperationOptions::new().with_timeouts(timeouts).with_hedging(hedging);
+        let mut options = DriverOptions::new().with_operation(operations);
+        if schedule.unlimited_windows {
+            let breaker = CircuitBreakerOptions::new()
+                .with_counter_reset_window(Duration::MAX)
+                .with_failback_interval(Duration::MAX);
+            options = options.with_circuit_breaker(breaker);
+        }
         ClientFactory {
             connection: self.connection.clone(),
             database: self.database.clone(),
             regions: self.regions.clone(),
-            operations: OperationOptions::new().with_timeouts(timeouts).with_hedging(hedging),
+            options,
         }
     }
 
