@@ -58,15 +58,29 @@ pub(crate) struct ClientFactory {
     database: String,
     regions: Vec<String>,
     options: DriverOptions,
+    /// Whether the connection string is that of an endpoint with TLS.
+    https: bool,
 }
 
 impl ClientFactory {
     /// A new client without caches.
     pub(crate) fn client(&self) -> perihelion::Result<CosmosClient> {
-        CosmosClient::builder(Account::from_connection_string(&self.connection)?)
-            .options(self.options.clone())
-            .preferred_regions(&self.regions)
-            .build()
+        self.client_with(self.options.clone())
+    }
+
+    /// A new client without caches that has the default deadline of the driver, for calls that have one of their own.
+    pub(crate) fn patient_client(&self) -> perihelion::Result<CosmosClient> {
+        let mut options = self.options.clone();
+        options.operation.timeouts.end_to_end = None;
+        self.client_with(options)
+    }
+
+    fn client_with(&self, options: DriverOptions) -> perihelion::Result<CosmosClient> {
+        let builder = CosmosClient::builder(Account::from_connection_string(&self.connection)?)
+            .options(options)
+            .preferred_regions(&self.regions);
+        // The account of a run has a certificate of its own making, which is not what is tested.
+        if self.https { builder.danger_accept_invalid_certificates().build() } else { builder.build() }
     }
 
     /// The container of the run, through this client.
@@ -172,10 +186,11 @@ impl TargetAccount {
             options = options.with_circuit_breaker(breaker);
         }
         ClientFactory {
-            connection: self.connection.clone(),
+            connection: if schedule.https { with_tls(&self.connection) } else { self.connection.clone() },
             database: self.database.clone(),
             regions: self.regions.clone(),
             options,
+            https: schedule.https,
         }
     }
 
@@ -230,6 +245,11 @@ impl TargetAccount {
         client.database(&self.database).delete().await?;
         Ok(())
     }
+}
+
+/// The connection string of an account for its endpoint with TLS: it serves both on one port.
+fn with_tls(connection: &str) -> String {
+    connection.replace("AccountEndpoint=http://", "AccountEndpoint=https://")
 }
 
 /// The regions of an account, as its control port lists them.

@@ -36,6 +36,8 @@ pub struct Scenario {
     pub attempt_timeout: Option<Duration>,
     /// Whether the first operations of the client run on a runtime of their own, which ends before the workload begins.
     pub first_runtime_ends: bool,
+    /// Whether the client connects with TLS, and so with HTTP/2; otherwise with HTTP/1.1.
+    pub https: bool,
     /// Whether the counter reset window and the failback interval of the client's circuit breakers are as long as a
     /// duration can be.
     pub unlimited_windows: bool,

@@ -207,7 +207,7 @@ impl WorkerContext {
             (0..workload.items).map(|item| self.history.item(owner, item).acknowledged()).collect();
         let began = self.start.elapsed();
         // The deadline of the client applies to each request; the workload applies it to the whole query.
-        let found = timeout(workload.deadline, rows_of(&self.container, owner)).await;
+        let found = timeout(workload.deadline, rows_of(&self.container, owner, workload.deadline)).await;
         let took = self.start.elapsed() - began;
         let found = match found {
             Err(_) => {
@@ -241,22 +241,23 @@ impl WorkerContext {
         }
     }
 
-    /// Reads with a new client. Its session has seen nothing, so only success and time are checked.
+    /// Reads with a new client, whose own deadline is longer than that of the call. Its session has seen nothing, so only
+    /// success and time are checked.
     async fn cold(&self, record: &mut WorkerRecord, owner: usize, item: Option<usize>) {
         let what = format!("{} of w{owner} by a new client", if item.is_some() { "read" } else { "query" });
         let began = self.start.elapsed();
+        let Workload { deadline, tolerance, .. } = self.schedule.workload;
         let done = async {
-            let container = self.clients.container_of(&self.clients.client()?);
+            let container = self.clients.container_of(&self.clients.patient_client()?);
             match item {
                 Some(item) => {
                     let id = owned_id(owner, item);
-                    container.read_item::<TestItem>(id.as_str(), &id).await.map(drop)
+                    container.read_item::<TestItem>(id.as_str(), &id).timeout(deadline).await.map(drop)
                 }
-                None => rows_of(&container, owner).await.map(drop),
+                None => rows_of(&container, owner, deadline).await.map(drop),
             }
         };
         // Longer than the deadline, which the client must keep by itself; not without a bound.
-        let Workload { deadline, tolerance, .. } = self.schedule.workload;
         let done = timeout(deadline * 2 + tolerance * 2, done).await;
         let took = self.start.elapsed() - began;
         match done {
@@ -399,9 +400,14 @@ struct QueryRows {
 }
 
 /// Queries all items of a worker, in order, from all partitions.
-async fn rows_of(container: &ContainerClient, owner: usize) -> perihelion::Result<QueryRows> {
+async fn rows_of(
+    container: &ContainerClient,
+    owner: usize,
+    deadline: Duration,
+) -> perihelion::Result<QueryRows> {
     let query = Query::new("SELECT * FROM c WHERE c.owner = @owner ORDER BY c.id");
-    let mut pages = container.query_items::<TestItem>(query.with_parameter("@owner", owner)).pages().await?;
+    let query = container.query_items::<TestItem>(query.with_parameter("@owner", owner));
+    let mut pages = query.timeout(deadline).pages().await?;
     let mut found = QueryRows { rows: Vec::new(), requests: Vec::new() };
     while let Some(page) = pages.next_page().await? {
         found.rows.extend(page.items);
