@@ -69,7 +69,7 @@ impl ClientFactory {
     }
 
     /// A new client without caches that has the default deadline of the driver, for calls that have one of their own.
-    pub(crate) fn patient_client(&self) -> perihelion::Result<CosmosClient> {
+    pub(crate) fn client_with_default_deadline(&self) -> perihelion::Result<CosmosClient> {
         let mut options = self.options.clone();
         options.operation.timeouts.end_to_end = None;
         self.client_with(options)

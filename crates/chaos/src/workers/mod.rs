@@ -248,7 +248,7 @@ impl WorkerContext {
         let began = self.start.elapsed();
         let Workload { deadline, tolerance, .. } = self.schedule.workload;
         let done = async {
-            let container = self.clients.container_of(&self.clients.patient_client()?);
+            let container = self.clients.container_of(&self.clients.client_with_default_deadline()?);
             match item {
                 Some(item) => {
                     let id = owned_id(owner, item);

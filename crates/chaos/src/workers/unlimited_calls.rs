@@ -35,7 +35,7 @@ impl WorkerContext {
         let what = format!("read {id} without a deadline");
         let began = self.start.elapsed();
         let read = self.container.read_item::<TestItem>(id.as_str(), &id).options(unlimited());
-        let read = timeout(self.patience(), read.into_future()).await;
+        let read = timeout(self.time_limit(), read.into_future()).await;
         let took = self.start.elapsed() - began;
         match read {
             Err(_) => {
@@ -64,7 +64,7 @@ impl WorkerContext {
         let what = format!("upsert {} version {version} without a deadline", stored.id);
         let began = self.start.elapsed();
         let write = self.container.upsert_item(stored.pk.as_str(), &stored).options(unlimited());
-        let written = timeout(self.patience(), write.into_future()).await;
+        let written = timeout(self.time_limit(), write.into_future()).await;
         let took = self.start.elapsed() - began;
         let outcome = match &written {
             // Whether the account has carried it out is unknown.
@@ -87,7 +87,7 @@ impl WorkerContext {
     }
 
     /// How long the workload waits for a call without a deadline. The account comes back, so it ends in that time.
-    fn patience(&self) -> Duration {
+    fn time_limit(&self) -> Duration {
         let Workload { deadline, tolerance, .. } = self.schedule.workload;
         deadline * 2 + tolerance * 2
     }
