@@ -9,7 +9,7 @@ use driver_bench::peri::{Indexing, Peri, Program, on_core};
 use driver_bench::points::{self, READS};
 use driver_bench::report::{self, Bar, Results};
 use driver_bench::subject::{Kind, Shape};
-use driver_bench::{distance, memory, ordered, slow_region};
+use driver_bench::{distance, memory, ordered, slow_region, telemetry};
 
 /// What would handicap somebody, and what keeps the published driver from asking the network where it runs.
 const UNWANTED: [&str; 2] = ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE"];
@@ -90,11 +90,31 @@ fn compare(options: &Options) -> Result<bool, String> {
         eprintln!("the drivers alone, in memory");
         results.memory = Some(memory::measure(options)?);
     }
+    if wanted(Part::Telemetry) {
+        eprintln!("telemetry that nobody listens to");
+        results.telemetry = Some(telemetry::measure(options)?);
+    }
+    if options.parts.iter().any(|part| part.needs_server()) {
+        against_server(options, &mut results)?;
+    }
+    let tables = report::tables(&results);
+    println!("{tables}");
+    if let Some(path) = &options.markdown {
+        std::fs::write(path, &tables).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    let bars = report::bars(&results);
+    eprint!("{}", report::missed(&bars));
+    Ok(!options.enforce || bars.iter().all(Bar::holds))
+}
+
+/// The parts that are measured against `peri`.
+fn against_server(options: &Options, results: &mut Results) -> Result<(), String> {
+    let wanted = |part: Part| options.parts.contains(&part);
     let program = Program { path: peri()?, apart: options.apart };
     if wanted(Part::Points) || wanted(Part::Distance) || wanted(Part::Ordered) {
         let peri = filled(&program)?;
         if wanted(Part::Points) {
-            all_points(options, &peri, &mut results)?;
+            all_points(options, &peri, results)?;
         }
         if wanted(Part::Distance) {
             eprintln!("a server that takes {}", distance::TAKES);
@@ -109,14 +129,7 @@ fn compare(options: &Options) -> Result<bool, String> {
         eprintln!("a slow region");
         results.outages = slow_region::measure(options, &program)?;
     }
-    let tables = report::tables(&results);
-    println!("{tables}");
-    if let Some(path) = &options.markdown {
-        std::fs::write(path, &tables).map_err(|error| format!("{}: {error}", path.display()))?;
-    }
-    let bars = report::bars(&results);
-    eprint!("{}", report::missed(&bars));
-    Ok(!options.enforce || bars.iter().all(Bar::holds))
+    Ok(())
 }
 
 fn all_points(options: &Options, peri: &Peri, results: &mut Results) -> Result<(), String> {

@@ -11,7 +11,7 @@ pub const HELP: &str = "\
 Measures the driver beside the published one and a bare hyper loop, against one peri, and prints ratios.
 
   driver-bench [--quick] [--rounds N] [--slot MILLISECONDS] [--in-flight 1,16,64,256]
-               [--only http1,http2] [--work read,create] [--parts points,distance,memory,ordered,hedging]
+               [--only http1,http2] [--work read,create] [--parts points,distance,memory,telemetry,ordered,hedging]
                [--apart] [--markdown FILE] [--enforce] [--profile perihelion|published|bare]
 
 --apart gives the server one core and the client another, so that neither waits for the other's work to be done;
@@ -34,6 +34,8 @@ pub enum Part {
     Distance,
     /// No network.
     Memory,
+    /// Telemetry that nobody listens to.
+    Telemetry,
     /// An ordered query over all partitions.
     Ordered,
     /// One slow region.
@@ -42,7 +44,13 @@ pub enum Part {
 
 impl Part {
     /// All of them.
-    pub const ALL: [Part; 5] = [Part::Points, Part::Distance, Part::Memory, Part::Ordered, Part::Hedging];
+    pub const ALL: [Part; 6] =
+        [Part::Points, Part::Distance, Part::Memory, Part::Telemetry, Part::Ordered, Part::Hedging];
+
+    /// Whether it is measured against a server.
+    pub fn needs_server(self) -> bool {
+        !matches!(self, Part::Memory | Part::Telemetry)
+    }
 }
 
 /// Everything a run needs to know.
@@ -150,9 +158,10 @@ fn part(text: &str) -> Result<Part, String> {
         "points" => Ok(Part::Points),
         "distance" => Ok(Part::Distance),
         "memory" => Ok(Part::Memory),
+        "telemetry" => Ok(Part::Telemetry),
         "ordered" => Ok(Part::Ordered),
         "hedging" => Ok(Part::Hedging),
-        _ => Err(format!("'{text}' is not one of points, distance, memory, ordered, hedging")),
+        _ => Err(format!("'{text}' is not one of points, distance, memory, telemetry, ordered, hedging")),
     }
 }
 
@@ -166,11 +175,12 @@ mod tests {
 
     #[test]
     fn lists_are_read_and_nonsense_is_named() {
-        let options =
-            parse("--quick --in-flight 16,64 --only http2 --parts memory,ordered").expect("it is fine");
+        let options = parse("--quick --in-flight 16,64 --only http2 --parts memory,telemetry,ordered")
+            .expect("it is fine");
         let options = options.expect("it is no call for help");
         assert_eq!((options.in_flight, options.wires), (vec![16, 64], vec![Wire::Http2]));
-        assert_eq!(options.parts, [Part::Memory, Part::Ordered]);
+        assert_eq!(options.parts, [Part::Memory, Part::Telemetry, Part::Ordered]);
+        assert!(Part::Ordered.needs_server() && !Part::Telemetry.needs_server());
         assert!(parse("--parts memory,disk").is_err_and(|error| error.contains("disk")));
         assert!(parse("--rounds").is_err());
         assert!(parse("--help").is_ok_and(|options| options.is_none()));

@@ -7,6 +7,7 @@ use crate::memory::Costs;
 use crate::ordered::Ordered;
 use crate::points::Cell;
 use crate::slow_region::{LEARNING, Outage};
+use crate::telemetry::TelemetryCosts;
 
 /// Everything that was measured.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +18,8 @@ pub struct Results {
     pub distance: Option<Cell>,
     /// The drivers alone.
     pub memory: Option<Costs>,
+    /// Telemetry that nobody listens to.
+    pub telemetry: Option<TelemetryCosts>,
     /// The ordered query.
     pub ordered: Option<Ordered>,
     /// The slow region.
@@ -72,6 +75,10 @@ pub fn bars(results: &Results) -> Vec<Bar> {
             bar("instructions, of the published driver".into(), ours / theirs, false, 1.0 / 3.0);
         }
     }
+    if let Some(costs) = &results.telemetry {
+        let name = "instructions with telemetry that nobody listens to, of without".into();
+        bar(name, costs.ratio(), false, 1.02);
+    }
     for outage in &results.outages {
         if outage.name.starts_with("slow") {
             bar("a slow region: P99 with hedging, of without".into(), outage.p99_ratio(), false, 0.2);
@@ -90,6 +97,7 @@ pub fn tables(results: &Results) -> String {
     let mut text = String::new();
     points(&mut text, results);
     memory(&mut text, results);
+    telemetry(&mut text, results);
     rest(&mut text, results);
     text
 }
@@ -170,6 +178,25 @@ fn memory(text: &mut String, results: &Results) {
         row("instructions, thousands", counts.map(|count| count / 1e3), counts[0] / counts[1]);
     }
     row("allocations", costs.allocations, costs.allocations[0] / costs.allocations[1]);
+    line(text, String::new());
+}
+
+fn telemetry(text: &mut String, results: &Results) {
+    let Some(costs) = &results.telemetry else { return };
+    line(
+        text,
+        "| a point read in memory, no subscriber | with telemetry | telemetry removed | ratio |".to_owned(),
+    );
+    line(text, "|---|---:|---:|---:|".to_owned());
+    line(
+        text,
+        format!(
+            "| instructions, thousands | {:.2} | {:.2} | **{:.4}×** |",
+            costs.unheard / 1e3,
+            costs.removed / 1e3,
+            costs.ratio()
+        ),
+    );
     line(text, String::new());
 }
 

@@ -12,6 +12,8 @@ const FILES: &[(&str, &str)] = &[
     ("silent-writes", include_str!("../scenarios/silent-writes.toml")),
     ("stalled-peer", include_str!("../scenarios/stalled-peer.toml")),
     ("runtime-ends", include_str!("../scenarios/runtime-ends.toml")),
+    ("invalid-arguments", include_str!("../scenarios/invalid-arguments.toml")),
+    ("unlimited-times", include_str!("../scenarios/unlimited-times.toml")),
     ("no-writes", include_str!("../scenarios/no-writes.toml")),
     ("bad-partition", include_str!("../scenarios/bad-partition.toml")),
     ("throttle-storm", include_str!("../scenarios/throttle-storm.toml")),
@@ -70,9 +72,13 @@ mod tests {
             8,
             "both kinds of account, hedging on and off, two deadlines"
         );
-        let attempt = black_hole.attempt_timeout.expect("it is given");
-        assert!(black_hole.deadlines.iter().any(|deadline| *deadline < attempt));
-        assert!(black_hole.deadlines.iter().any(|deadline| *deadline > attempt));
+        for name in ["black-hole", "invalid-arguments", "unlimited-times"] {
+            let scenario = find(name).expect("it is there");
+            assert_eq!(scenario.hedging, [true, false], "{name}");
+            let attempt = scenario.attempt_timeout.expect("it is given");
+            assert!(scenario.deadlines.iter().any(|deadline| *deadline < attempt), "{name}");
+            assert!(scenario.deadlines.iter().any(|deadline| *deadline > attempt), "{name}");
+        }
         assert_eq!(find("region-down").map(|scenario| scenario.name), Some("region-down".to_owned()));
         assert_eq!(find("nothing"), None);
     }

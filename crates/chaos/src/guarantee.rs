@@ -38,11 +38,15 @@ pub enum Guarantee {
     ReadsStay,
     /// No more writes end undecided than the scenario says.
     FewUndecided,
+    /// A call with an invalid argument fails at once, as an error of its caller, and no region is given up for it.
+    InvalidCallsFailAlone,
+    /// No call of the workload panics.
+    NothingPanics,
 }
 
 impl Guarantee {
     /// All guarantees, the most important first.
-    pub const ALL: [Guarantee; 12] = [
+    pub const ALL: [Guarantee; 14] = [
         Guarantee::NothingIsLost,
         Guarantee::RejectedChangesNothing,
         Guarantee::NothingIsLate,
@@ -55,6 +59,8 @@ impl Guarantee {
         Guarantee::RegionIsFound,
         Guarantee::ReadsStay,
         Guarantee::FewUndecided,
+        Guarantee::InvalidCallsFailAlone,
+        Guarantee::NothingPanics,
     ];
 
     /// A label of two or three words.
@@ -72,6 +78,8 @@ impl Guarantee {
             Guarantee::RegionIsFound => "region found again",
             Guarantee::ReadsStay => "reads stay",
             Guarantee::FewUndecided => "few undecided",
+            Guarantee::InvalidCallsFailAlone => "invalid calls fail alone",
+            Guarantee::NothingPanics => "nothing panics",
         }
     }
 
@@ -90,6 +98,10 @@ impl Guarantee {
             Guarantee::RegionIsFound => "a region is found again in the expected time",
             Guarantee::ReadsStay => "reads stay in a region whose fault does not concern them",
             Guarantee::FewUndecided => "writes are undecided only as often as expected",
+            Guarantee::InvalidCallsFailAlone => {
+                "an invalid call fails at once, and no region is given up for it"
+            }
+            Guarantee::NothingPanics => "no call panics",
         }
     }
 }
@@ -108,7 +120,7 @@ impl Violation {
 }
 
 /// A fault affects operations a little longer than it lasts: those that began during it and are retried.
-const AFTERMATH: Duration = Duration::from_secs(1);
+pub(crate) const AFTERMATH: Duration = Duration::from_secs(1);
 
 /// The guarantee that a failed operation violates; none if it overlaps a fault that allows failures.
 pub(crate) fn violated_by_failure(faults: &[ScheduledFault], sample: &OperationSample) -> Option<Guarantee> {

@@ -58,6 +58,8 @@ pub struct Report {
     /// How often a write whose response was lost was visible after a later write.
     #[serde(rename = "resurfaced")]
     pub late_writes: u64,
+    /// The number of calls with an invalid argument, which are neither reads nor writes.
+    pub invalid_calls: u64,
     /// The impact of each fault.
     pub faults: Vec<FaultImpact>,
     /// Whether each guarantee held.
@@ -85,12 +87,13 @@ const EXAMPLES_MAX: usize = 5;
 impl Report {
     pub(crate) fn new(schedule: &Schedule, data: RunData) -> Report {
         let RunData { records, active_intervals, mut violations, undecided } = data;
-        let (mut samples, mut skipped, mut late_writes) = (Vec::new(), 0, 0);
+        let (mut samples, mut skipped, mut late_writes, mut invalid_calls) = (Vec::new(), 0, 0, 0);
         for record in records {
             samples.extend(record.samples);
             violations.extend(record.violations);
             skipped += record.skipped;
             late_writes += record.late_writes;
+            invalid_calls += record.invalid_calls;
         }
         samples.sort_by_key(|sample| sample.began);
         let of = |class: OperationClass| -> Vec<OperationSample> {
@@ -120,6 +123,7 @@ impl Report {
             skipped,
             undecided,
             late_writes,
+            invalid_calls,
             faults,
             guarantees: Guarantee::ALL.iter().map(result).collect(),
         }

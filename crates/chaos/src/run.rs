@@ -73,9 +73,10 @@ pub async fn run(
 ) -> Result<Report, RunError> {
     let workload = &schedule.workload;
     let clients = account.client_factory(schedule);
-    let container = clients.container()?;
+    let client = clients.client()?;
+    let container = clients.container_of(&client);
     let history = Arc::new(WriteHistory::new(workload.workers, workload.items));
-    let first = write_first_versions(container.clone(), schedule.clone(), Arc::clone(&history));
+    let first = write_first_versions(container, schedule.clone(), Arc::clone(&history));
     if schedule.first_runtime_ends {
         on_runtime_that_ends(first).await?;
     } else {
@@ -83,7 +84,7 @@ pub async fn run(
     }
     #[expect(clippy::disallowed_methods, reason = "a run begins now; its schedule counts from here")]
     let start = Instant::now();
-    let context = Arc::new(WorkerContext::new(schedule.clone(), container, clients, history, start));
+    let context = Arc::new(WorkerContext::new(schedule.clone(), client, clients, history, start));
     let (records, active_intervals) = run_workload_and_faults(account, &context, progress).await?;
     // Replication to all regions completes within twice the lag.
     let lag = schedule.lag.map_or(Duration::ZERO, |lag| lag.to);

@@ -23,6 +23,11 @@ pub struct Schedule {
     pub attempt_timeout: Option<Duration>,
     /// Whether the first operations of the client run on a runtime of their own, which ends before the workload begins.
     pub first_runtime_ends: bool,
+    /// Whether the client connects with TLS, and so with HTTP/2; otherwise with HTTP/1.1.
+    pub https: bool,
+    /// Whether the counter reset window and the failback interval of the client's circuit breakers are as long as a
+    /// duration can be.
+    pub unlimited_windows: bool,
     /// The seed of all random choices.
     pub seed: u64,
     /// The regions of the account.
@@ -126,6 +131,8 @@ impl Schedule {
             variant,
             attempt_timeout: scenario.attempt_timeout,
             first_runtime_ends: scenario.first_runtime_ends,
+            unlimited_windows: scenario.unlimited_windows,
+            https: scenario.https,
             seed,
             regions: scenario.regions.clone(),
             partitions: scenario.partitions,
@@ -154,7 +161,7 @@ impl Schedule {
     pub fn digest(&self) -> u64 {
         let mut hash = Xxh3::new();
         let Schedule { variant, regions, partitions, lag, workload, faults, end, .. } = self;
-        let client = (self.attempt_timeout, self.first_runtime_ends);
+        let client = (self.attempt_timeout, self.first_runtime_ends, self.unlimited_windows, self.https);
         hash.update(
             format!(
                 "{variant:?} {client:?} {regions:?} {partitions} {lag:?} {workload:?} {faults:?} {end:?}"

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use emulator::{Emulator, EmulatorConfig, RunningEmulator, StartError};
 use perihelion::{
-    Account, ContainerClient, ContainerProperties, CosmosClient, HedgingOptions, OperationOptions,
-    PartitionKeyDefinition, TimeoutOptions,
+    Account, CircuitBreakerOptions, ContainerClient, ContainerProperties, CosmosClient, DriverOptions,
+    HedgingOptions, OperationOptions, PartitionKeyDefinition, TimeoutOptions,
 };
 use serde_json::Value;
 
@@ -57,17 +57,35 @@ pub(crate) struct ClientFactory {
     connection: String,
     database: String,
     regions: Vec<String>,
-    operations: OperationOptions,
+    options: DriverOptions,
+    /// Whether the connection string is that of an endpoint with TLS.
+    https: bool,
 }
 
 impl ClientFactory {
-    /// The container of the run, by a client of its own.
-    pub(crate) fn container(&self) -> perihelion::Result<ContainerClient> {
-        let client = CosmosClient::builder(Account::from_connection_string(&self.connection)?)
-            .preferred_regions(&self.regions)
-            .operations(self.operations.clone())
-            .build()?;
-        Ok(client.database(&self.database).container(CONTAINER))
+    /// A new client without caches.
+    pub(crate) fn client(&self) -> perihelion::Result<CosmosClient> {
+        self.client_with(self.options.clone())
+    }
+
+    /// A new client without caches that has the default deadline of the driver, for calls that have one of their own.
+    pub(crate) fn client_with_default_deadline(&self) -> perihelion::Result<CosmosClient> {
+        let mut options = self.options.clone();
+        options.operation.timeouts.end_to_end = None;
+        self.client_with(options)
+    }
+
+    fn client_with(&self, options: DriverOptions) -> perihelion::Result<CosmosClient> {
+        let builder = CosmosClient::builder(Account::from_connection_string(&self.connection)?)
+            .options(options)
+            .preferred_regions(&self.regions);
+        // The account of a run has a certificate of its own making, which is not what is tested.
+        if self.https { builder.danger_accept_invalid_certificates().build() } else { builder.build() }
+    }
+
+    /// The container of the run, through this client.
+    pub(crate) fn container_of(&self, client: &CosmosClient) -> ContainerClient {
+        client.database(&self.database).container(CONTAINER)
     }
 }
 
@@ -159,11 +177,20 @@ impl TargetAccount {
         let mut timeouts = TimeoutOptions::new().with_end_to_end(schedule.workload.deadline);
         timeouts.attempt = schedule.attempt_timeout;
         let hedging = HedgingOptions::new().with_enabled(schedule.hedges());
+        let operations = OperationOptions::new().with_timeouts(timeouts).with_hedging(hedging);
+        let mut options = DriverOptions::new().with_operation(operations);
+        if schedule.unlimited_windows {
+            let breaker = CircuitBreakerOptions::new()
+                .with_counter_reset_window(Duration::MAX)
+                .with_failback_interval(Duration::MAX);
+            options = options.with_circuit_breaker(breaker);
+        }
         ClientFactory {
-            connection: self.connection.clone(),
+            connection: if schedule.https { with_tls(&self.connection) } else { self.connection.clone() },
             database: self.database.clone(),
             regions: self.regions.clone(),
-            operations: OperationOptions::new().with_timeouts(timeouts).with_hedging(hedging),
+            options,
+            https: schedule.https,
         }
     }
 
@@ -218,6 +245,11 @@ impl TargetAccount {
         client.database(&self.database).delete().await?;
         Ok(())
     }
+}
+
+/// The connection string of an account for its endpoint with TLS: it serves both on one port.
+fn with_tls(connection: &str) -> String {
+    connection.replace("AccountEndpoint=http://", "AccountEndpoint=https://")
 }
 
 /// The regions of an account, as its control port lists them.

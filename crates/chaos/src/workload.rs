@@ -30,6 +30,10 @@ pub struct Workload {
     pub create: u32,
     /// The weight of reads and queries by a new client, which has to look up the account and the container first.
     pub cold: u32,
+    /// The weight of calls with a session token or an ETag that no header may hold.
+    pub invalid: u32,
+    /// The weight of reads and upserts whose timeouts and waits are as long as a duration can be.
+    pub unlimited: u32,
     /// How many bytes are added to each item.
     pub padding: usize,
     /// The deadline of every operation.
@@ -52,6 +56,8 @@ impl Default for Workload {
             upsert: 25,
             create: 10,
             cold: 0,
+            invalid: 0,
+            unlimited: 0,
             padding: 0,
             deadline: Duration::from_secs(5),
             tolerance: Duration::from_millis(500),
@@ -88,7 +94,43 @@ pub enum WorkloadOperation {
         /// The number of the item that is read; none for a query.
         item: Option<usize>,
     },
+    /// Reads an item of some worker, or upserts one of the worker itself, with an argument that no header may hold.
+    Invalid {
+        /// The worker that owns the item that is read.
+        owner: usize,
+        /// The number of the item among those of its owner, or of the worker.
+        item: usize,
+        /// The argument that is invalid.
+        argument: InvalidArgument,
+    },
+    /// Reads an item of some worker without a deadline.
+    ReadUnlimited {
+        /// The worker that owns the item.
+        owner: usize,
+        /// The number of the item among those of its owner.
+        item: usize,
+    },
+    /// Upserts an item of the worker itself without a deadline.
+    UpsertUnlimited {
+        /// The number of the item among those of the worker.
+        item: usize,
+    },
 }
+
+/// An argument of a call that has a character no header may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum InvalidArgument {
+    /// The session token of a read.
+    SessionToken,
+    /// The ETag of a read that asks for a newer version.
+    IfNoneMatch,
+    /// The ETag of a conditional write.
+    IfMatch,
+}
+
+/// The invalid arguments, those of reads first.
+const INVALID: [InvalidArgument; 3] =
+    [InvalidArgument::SessionToken, InvalidArgument::IfNoneMatch, InvalidArgument::IfMatch];
 
 const WORKERS_MAX: usize = 1_024;
 const RATE_MAX: u32 = 100_000;
@@ -109,7 +151,7 @@ impl Workload {
             return bad(format!("load.padding is {}; expected at most {PADDING_MAX} bytes", self.padding));
         }
         if self.readers > 0 && self.read_weight() == 0 {
-            return bad("load.readers only read; set load.read, query or cold".to_owned());
+            return bad("load.readers only read; set load.read, query, cold or unlimited".to_owned());
         }
         if !(1..=RATE_MAX).contains(&self.rate) {
             return bad(format!("load.rate is {}; expected 1 to {RATE_MAX} each second", self.rate));
@@ -122,7 +164,7 @@ impl Workload {
         }
         match self.weights(self.readers).iter().map(|(_, weight)| u64::from(*weight)).sum::<u64>() {
             0 if self.readers < self.workers => {
-                bad("load.read, query, upsert, create and cold are all 0; set at least one of them"
+                bad("load.read, query, upsert, create, cold, invalid and unlimited are all 0; set at least one of them"
                     .to_owned())
             }
             _ => Ok(()),
@@ -130,11 +172,11 @@ impl Workload {
     }
 
     fn read_weight(&self) -> u64 {
-        [self.read, self.query, self.cold].into_iter().map(u64::from).sum()
+        [self.read, self.query, self.cold, self.unlimited].into_iter().map(u64::from).sum()
     }
 
     /// The weights of the operations of a worker. The first workers are those that only read.
-    fn weights(&self, worker: usize) -> [(&'static str, u32); 5] {
+    fn weights(&self, worker: usize) -> [(&'static str, u32); 7] {
         let (upsert, create) = if worker < self.readers { (0, 0) } else { (self.upsert, self.create) };
         [
             ("read", self.read),
@@ -142,6 +184,8 @@ impl Workload {
             ("upsert", upsert),
             ("create", create),
             ("cold", self.cold),
+            ("invalid", self.invalid),
+            ("unlimited", self.unlimited),
         ]
     }
 
@@ -162,6 +206,16 @@ impl Workload {
                     "cold" => {
                         WorkloadOperation::Cold { owner, item: rng_for(seed, "cold").bool().then_some(item) }
                     }
+                    "invalid" => {
+                        // Those that only read send no write, be it invalid.
+                        let arguments = if worker < self.readers { &INVALID[..2] } else { &INVALID[..] };
+                        let argument = arguments[rng_for(seed, "invalid").usize(0..arguments.len())];
+                        WorkloadOperation::Invalid { owner, item, argument }
+                    }
+                    "unlimited" if worker >= self.readers && rng_for(seed, "unlimited").bool() => {
+                        WorkloadOperation::UpsertUnlimited { item }
+                    }
+                    "unlimited" => WorkloadOperation::ReadUnlimited { owner, item },
                     _ => WorkloadOperation::Create,
                 };
             }
@@ -213,9 +267,15 @@ mod tests {
 
     #[test]
     fn readers_only_read() {
-        let workload = Workload { readers: 2, cold: 10, ..Workload::default() };
+        let workload = Workload { readers: 2, cold: 10, invalid: 20, unlimited: 20, ..Workload::default() };
         let is_write = |operation: WorkloadOperation| {
-            matches!(operation, WorkloadOperation::Upsert { .. } | WorkloadOperation::Create)
+            matches!(
+                operation,
+                WorkloadOperation::Upsert { .. }
+                    | WorkloadOperation::Create
+                    | WorkloadOperation::UpsertUnlimited { .. }
+                    | WorkloadOperation::Invalid { argument: InvalidArgument::IfMatch, .. }
+            )
         };
         let writes = |worker| (0..500).filter(|at| is_write(workload.operation(1, worker, *at))).count();
         assert_eq!((writes(0), writes(1)), (0, 0));
@@ -227,6 +287,14 @@ mod tests {
             })
         };
         assert!(cold(true) && cold(false));
+        let arguments = |worker| -> std::collections::HashSet<InvalidArgument> {
+            let argument = |operation| match operation {
+                WorkloadOperation::Invalid { argument, .. } => Some(argument),
+                _ => None,
+            };
+            (0..500).filter_map(|at| argument(workload.operation(1, worker, at))).collect()
+        };
+        assert_eq!((arguments(0).len(), arguments(2).len()), (2, 3));
     }
 
     #[test]

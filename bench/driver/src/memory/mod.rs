@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::clock;
 use crate::figures::median;
+use crate::instructions::per_read;
 use crate::options::Options;
 use crate::subject::Kind;
 
@@ -76,7 +77,7 @@ pub fn measure(options: &Options) -> Result<Costs, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let allocations = allocations(&program.with_file_name("driver-allocations"))?;
     let reads = if options.quick { 500 } else { 2_000 };
-    let instructions = KINDS.map(|kind| instructions(&program, kind, reads));
+    let instructions = KINDS.map(|kind| per_read(&program, &[IN_MEMORY, word(kind)], reads));
     let instructions = match instructions {
         [Some(first), Some(second)] => Some([first, second]),
         _ => None,
@@ -134,23 +135,4 @@ fn allocations(program: &Path) -> Result<[f64; 2], String> {
     <[f64; 2]>::try_from(numbers).map_err(|_| {
         format!("allocations were not counted: {text}{}", String::from_utf8_lossy(&output.stderr))
     })
-}
-
-/// Instructions per read: what more reads cost more than fewer, so that starting costs nothing.
-fn instructions(program: &Path, kind: Kind, reads: u64) -> Option<f64> {
-    let count = |reads: u64| count_instructions(program, kind, reads);
-    let (few, many) = (count(reads / 2)?, count(reads / 2 + reads)?);
-    Some((many - few) / reads as f64)
-}
-
-fn count_instructions(program: &Path, kind: Kind, reads: u64) -> Option<f64> {
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(program)
-        .args([IN_MEMORY, word(kind), &reads.to_string()])
-        .output()
-        .ok()?;
-    let text = String::from_utf8_lossy(&output.stderr);
-    let collected = text.lines().find_map(|line| line.split_once("Collected :"))?.1;
-    collected.trim().parse().ok()
 }

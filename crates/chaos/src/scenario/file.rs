@@ -28,6 +28,10 @@ struct ScenarioFile {
     attempt_timeout: Option<HumanDuration>,
     #[serde(default)]
     first_runtime_ends: bool,
+    #[serde(default)]
+    unlimited_windows: bool,
+    #[serde(default)]
+    https: bool,
     regions: Option<Vec<String>>,
     partitions: Option<u32>,
     lag: Option<DurationRange>,
@@ -111,6 +115,8 @@ pub(super) fn read(name: &str, text: &str) -> Result<Scenario, InvalidScenario> 
         deadlines: file.deadlines.into_iter().map(|deadline| deadline.0).collect(),
         attempt_timeout: file.attempt_timeout.map(|timeout| timeout.0),
         first_runtime_ends: file.first_runtime_ends,
+        unlimited_windows: file.unlimited_windows,
+        https: file.https,
         partitions: file.partitions.unwrap_or(PARTITIONS_DEFAULT),
         lag: file.lag,
         workload: file.load,

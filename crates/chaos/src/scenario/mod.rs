@@ -36,6 +36,11 @@ pub struct Scenario {
     pub attempt_timeout: Option<Duration>,
     /// Whether the first operations of the client run on a runtime of their own, which ends before the workload begins.
     pub first_runtime_ends: bool,
+    /// Whether the client connects with TLS, and so with HTTP/2; otherwise with HTTP/1.1.
+    pub https: bool,
+    /// Whether the counter reset window and the failback interval of the client's circuit breakers are as long as a
+    /// duration can be.
+    pub unlimited_windows: bool,
     /// The regions of the account; the first one accepts writes, and the client prefers them in this order.
     pub regions: Vec<String>,
     /// The number of physical partitions at the start.

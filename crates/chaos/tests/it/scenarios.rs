@@ -46,6 +46,10 @@ async fn survives(name: &str) -> Vec<Report> {
             scale = LEFT_SCALE * (8.0 / fault.duration.from.as_secs_f64());
         }
     }
+    if scenario.workload.cold > 0 {
+        // A new client needs several look-ups during the fault to be late.
+        scale = 1.0;
+    }
     let options = RunOptions { time_scale: scale, duration: None };
     let schedules = variants.into_iter().map(|variant| Schedule::new(&scenario, variant, SEED, options));
     let schedules: Vec<Schedule> = schedules.collect();
@@ -54,6 +58,7 @@ async fn survives(name: &str) -> Vec<Report> {
         let violated: Vec<_> = report.guarantees.iter().filter(|result| result.violations > 0).collect();
         assert!(violated.is_empty(), "{name}, {}: {violated:#?} {:#?}", report.variant, report.faults);
         assert!(report.all_reads.operations > 0 && report.all_writes.operations > 0);
+        assert_eq!(report.invalid_calls > 0, scenario.workload.invalid > 0, "{report:#?}");
     }
     reports
 }
@@ -103,6 +108,9 @@ survived! {
     a_write_region_that_stops_reading_is_survived: "stalled-peer",
         |impact| impact.writes.during.max > Some(Duration::from_millis(500));
     a_runtime_that_ends_is_survived: "runtime-ends", was_left_and_found;
+    invalid_arguments_of_callers_are_survived: "invalid-arguments", was_left_and_found;
+    times_without_a_limit_are_survived: "unlimited-times",
+        |impact| impact.reads.during.retries + impact.reads.diverted > 0;
     a_region_without_writes_is_survived: "no-writes",
         |impact| impact.writes.during.retries > 0 && impact.writes.diverted > 0;
     slow_metadata_is_survived: "slow-metadata",

@@ -72,6 +72,9 @@ pub(super) fn report(report: &Report) -> String {
             report.undecided, report.late_writes, report.skipped
         ));
     }
+    if report.invalid_calls > 0 {
+        lines.push(format!("{} invalid calls between them", report.invalid_calls));
+    }
     for result in report.guarantees.iter().filter(|result| result.violations > 0) {
         lines.push(format!("VIOLATED {} times: {}", result.violations, result.guarantee.description()));
         lines.extend(result.examples.iter().map(|example| format!("  {}", printable(example))));

@@ -3,12 +3,18 @@
 //! The load is steady: an operation that is scheduled while its worker is still busy is skipped and counted, so that a
 //! fault is not followed by a burst of delayed operations.
 
+mod invalid_calls;
+mod unlimited_calls;
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use perihelion::driver::Region;
-use perihelion::{ContainerClient, Diagnostics, Error, Query};
+use perihelion::{ContainerClient, CosmosClient, Diagnostics, Error, Query};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -65,6 +71,8 @@ pub(crate) struct Counters {
 #[derive(Debug)]
 pub(crate) struct WorkerContext {
     pub(crate) schedule: Schedule,
+    /// The client of the workload.
+    client: CosmosClient,
     container: ContainerClient,
     clients: ClientFactory,
     pub(crate) history: Arc<WriteHistory>,
@@ -79,7 +87,7 @@ pub(crate) struct WorkerContext {
 impl WorkerContext {
     pub(crate) fn new(
         schedule: Schedule,
-        container: ContainerClient,
+        client: CosmosClient,
         clients: ClientFactory,
         history: Arc<WriteHistory>,
         start: Instant,
@@ -87,7 +95,8 @@ impl WorkerContext {
         let regions = schedule.regions.iter().map(Region::new).collect();
         let found = schedule.faults.iter().map(|_| AtomicBool::new(false)).collect();
         let counters = Counters::default();
-        WorkerContext { schedule, container, clients, history, start, counters, regions, found }
+        let container = clients.container_of(&client);
+        WorkerContext { schedule, client, container, clients, history, start, counters, regions, found }
     }
 
     /// Whether a region that should be found again has not been found, and there is time left.
@@ -113,6 +122,8 @@ pub(crate) struct WorkerRecord {
     pub(crate) skipped: u64,
     /// The number of reads that found an undecided write after a later one.
     pub(crate) late_writes: u64,
+    /// The number of calls with an invalid argument.
+    pub(crate) invalid_calls: u64,
 }
 
 /// Runs all operations of one worker.
@@ -128,18 +139,49 @@ pub(crate) async fn work(context: Arc<WorkerContext>, worker: usize) -> WorkerRe
             continue;
         }
         sleep_until(context.start + workload.scheduled_at(worker, sequence)).await;
-        match workload.operation(*seed, worker, sequence) {
-            WorkloadOperation::Read { owner, item } => context.read(&mut record, owner, item).await,
-            WorkloadOperation::Query { owner } => context.query(&mut record, owner).await,
-            WorkloadOperation::Upsert { item } => context.upsert(&mut record, worker, item).await,
-            WorkloadOperation::Create => context.create(&mut record, worker, sequence).await,
-            WorkloadOperation::Cold { owner, item } => context.cold(&mut record, owner, item).await,
+        let operation = workload.operation(*seed, worker, sequence);
+        let began = context.start.elapsed();
+        let done = context.execute(&mut record, worker, sequence, operation);
+        // A panic of a call is a violation like any other. What the panic may leave half done is the worker's own record.
+        if let Err(panic) = AssertUnwindSafe(done).catch_unwind().await {
+            let example = format!("at {began:?}, {operation:?}: {}", panic_message(&*panic));
+            record.violations.push(Violation::new(Guarantee::NothingPanics, example));
         }
     }
     record
 }
 
+/// The message of a panic, if it has one.
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a message")
+}
+
 impl WorkerContext {
+    /// Executes one operation of a worker and records its result.
+    async fn execute(
+        &self,
+        record: &mut WorkerRecord,
+        worker: usize,
+        sequence: u64,
+        operation: WorkloadOperation,
+    ) {
+        match operation {
+            WorkloadOperation::Read { owner, item } => self.read(record, owner, item).await,
+            WorkloadOperation::Query { owner } => self.query(record, owner).await,
+            WorkloadOperation::Upsert { item } => self.upsert(record, worker, item).await,
+            WorkloadOperation::Create => self.create(record, worker, sequence).await,
+            WorkloadOperation::Cold { owner, item } => self.cold(record, owner, item).await,
+            WorkloadOperation::Invalid { owner, item, argument } => {
+                self.call_invalid(record, (worker, owner, item), argument).await;
+            }
+            WorkloadOperation::ReadUnlimited { owner, item } => {
+                self.read_unlimited(record, owner, item).await;
+            }
+            WorkloadOperation::UpsertUnlimited { item } => self.upsert_unlimited(record, worker, item).await,
+        }
+    }
+
     async fn read(&self, record: &mut WorkerRecord, owner: usize, item: usize) {
         let floor = self.history.item(owner, item).acknowledged();
         let id = owned_id(owner, item);
@@ -165,7 +207,7 @@ impl WorkerContext {
             (0..workload.items).map(|item| self.history.item(owner, item).acknowledged()).collect();
         let began = self.start.elapsed();
         // The deadline of the client applies to each request; the workload applies it to the whole query.
-        let found = timeout(workload.deadline, rows_of(&self.container, owner)).await;
+        let found = timeout(workload.deadline, rows_of(&self.container, owner, workload.deadline)).await;
         let took = self.start.elapsed() - began;
         let found = match found {
             Err(_) => {
@@ -199,22 +241,23 @@ impl WorkerContext {
         }
     }
 
-    /// Reads with a new client. Its session has seen nothing, so only success and time are checked.
+    /// Reads with a new client, whose own deadline is longer than that of the call. Its session has seen nothing, so only
+    /// success and time are checked.
     async fn cold(&self, record: &mut WorkerRecord, owner: usize, item: Option<usize>) {
         let what = format!("{} of w{owner} by a new client", if item.is_some() { "read" } else { "query" });
         let began = self.start.elapsed();
+        let Workload { deadline, tolerance, .. } = self.schedule.workload;
         let done = async {
-            let container = self.clients.container()?;
+            let container = self.clients.container_of(&self.clients.client_with_default_deadline()?);
             match item {
                 Some(item) => {
                     let id = owned_id(owner, item);
-                    container.read_item::<TestItem>(id.as_str(), &id).await.map(drop)
+                    container.read_item::<TestItem>(id.as_str(), &id).timeout(deadline).await.map(drop)
                 }
-                None => rows_of(&container, owner).await.map(drop),
+                None => rows_of(&container, owner, deadline).await.map(drop),
             }
         };
         // Longer than the deadline, which the client must keep by itself; not without a bound.
-        let Workload { deadline, tolerance, .. } = self.schedule.workload;
         let done = timeout(deadline * 2 + tolerance * 2, done).await;
         let took = self.start.elapsed() - began;
         match done {
@@ -281,20 +324,30 @@ impl WorkerContext {
         self.record(record, sample, || format!("{what}: {error}"));
     }
 
-    /// Records an operation; `describe` describes it if it violates a guarantee.
+    /// Records an operation with the deadline of the workload; `describe` describes it if it violates a guarantee.
     fn record(&self, record: &mut WorkerRecord, sample: OperationSample, describe: impl Fn() -> String) {
-        let Schedule { workload, faults, .. } = &self.schedule;
-        self.counters.done.fetch_add(1, Ordering::Relaxed);
-        let at = Duration::from_millis(u64::try_from(sample.began.as_millis()).unwrap_or(u64::MAX));
+        let workload = &self.schedule.workload;
         if sample.took > workload.deadline + workload.tolerance {
-            record
-                .violations
-                .push(Violation::new(Guarantee::NothingIsLate, format!("at {at:?}: {}", describe())));
+            let example = format!("at {:?}: {}", beginning(&sample), describe());
+            record.violations.push(Violation::new(Guarantee::NothingIsLate, example));
         }
+        self.record_outcome(record, sample, describe);
+    }
+
+    /// Records an operation without regard to a deadline; `describe` describes it if it violates a guarantee.
+    fn record_outcome(
+        &self,
+        record: &mut WorkerRecord,
+        sample: OperationSample,
+        describe: impl Fn() -> String,
+    ) {
+        let faults = &self.schedule.faults;
+        self.counters.done.fetch_add(1, Ordering::Relaxed);
         if sample.failure.is_some() {
             self.counters.failed.fetch_add(1, Ordering::Relaxed);
             if let Some(guarantee) = violated_by_failure(faults, &sample) {
-                record.violations.push(Violation::new(guarantee, format!("at {at:?}: {}", describe())));
+                let example = format!("at {:?}: {}", beginning(&sample), describe());
+                record.violations.push(Violation::new(guarantee, example));
             }
         }
         if sample.class == OperationClass::Read {
@@ -331,6 +384,11 @@ impl WorkerContext {
     }
 }
 
+/// When an operation began, in whole milliseconds.
+fn beginning(sample: &OperationSample) -> Duration {
+    Duration::from_millis(u64::try_from(sample.began.as_millis()).unwrap_or(u64::MAX))
+}
+
 fn failure<T>(result: &Result<T, Error>) -> Option<&'static str> {
     result.as_ref().err().map(|error| error.kind().name())
 }
@@ -342,9 +400,14 @@ struct QueryRows {
 }
 
 /// Queries all items of a worker, in order, from all partitions.
-async fn rows_of(container: &ContainerClient, owner: usize) -> perihelion::Result<QueryRows> {
+async fn rows_of(
+    container: &ContainerClient,
+    owner: usize,
+    deadline: Duration,
+) -> perihelion::Result<QueryRows> {
     let query = Query::new("SELECT * FROM c WHERE c.owner = @owner ORDER BY c.id");
-    let mut pages = container.query_items::<TestItem>(query.with_parameter("@owner", owner)).pages().await?;
+    let query = container.query_items::<TestItem>(query.with_parameter("@owner", owner));
+    let mut pages = query.timeout(deadline).pages().await?;
     let mut found = QueryRows { rows: Vec::new(), requests: Vec::new() };
     while let Some(page) = pages.next_page().await? {
         found.rows.extend(page.items);
