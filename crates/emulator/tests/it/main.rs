@@ -15,6 +15,7 @@ mod control;
 mod databases;
 mod dotnet;
 mod durability;
+mod encryption;
 mod errors;
 mod faults;
 mod indexing;

@@ -13,6 +13,7 @@ use protocol::resource_id::{ContainerRid, DatabaseRid, OfferRid, UserRid};
 use protocol::throughput::Throughput;
 use smol_str::SmolStr;
 
+use super::client_encryption_key::ClientEncryptionKeys;
 use super::snapshot::{after_key, as_rid};
 use super::{ByName, Catalog, CatalogError, ContainerEntry, OfferEntry, UserEntry, to_bytes};
 use crate::charge::SharedTokenBuckets;
@@ -37,6 +38,8 @@ pub struct DatabaseEntry {
     containers: OrdMap<ContainerRid, Arc<ContainerEntry>>,
     users_by_name: ByName<Arc<UserEntry>>,
     users: OrdMap<UserRid, Arc<UserEntry>>,
+    /// The keys with which clients encrypt items of its containers.
+    pub(super) client_encryption_keys: ClientEncryptionKeys,
 }
 
 impl DatabaseEntry {
@@ -58,6 +61,7 @@ impl DatabaseEntry {
             containers: OrdMap::default(),
             users_by_name: ByName::default(),
             users: OrdMap::default(),
+            client_encryption_keys: ClientEncryptionKeys::new(),
         }
     }
 

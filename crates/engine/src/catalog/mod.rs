@@ -1,10 +1,11 @@
-//! The account's resources: databases, containers, scripts, users, permissions, offers.
+//! The account's resources: databases, containers, scripts, users, permissions, client encryption keys, offers.
 //!
 //! In: changes, one at a time. Out: immutable [`CatalogSnapshot`]s. A lookup loads the current snapshot,
 //! locks nothing and allocates nothing; a change builds the next one from it under the writer lock and swaps
 //! it in. Maps are persistent, so a change costs the logarithm of what is there. Items are not here: a
 //! container's entry points to its store.
 
+mod client_encryption_key;
 mod container;
 mod database;
 mod identity;
@@ -28,6 +29,7 @@ use protocol::resource_id::ContainerRid;
 use serde::Serialize;
 use smol_str::SmolStr;
 
+pub use client_encryption_key::{ClientEncryptionKeyAddress, ClientEncryptionKeyEntry};
 pub use container::{ContainerEntry, NewContainer};
 pub use database::DatabaseEntry;
 pub use offer::OfferEntry;
@@ -60,6 +62,8 @@ pub enum CatalogError {
     OwnerNotFound,
     /// Another resource has the id.
     AlreadyExists,
+    /// An encryption policy refers to client encryption keys that do not exist, listed with commas.
+    UnknownEncryptionKeys(String),
     /// The change could not be persisted, and was not made.
     NotPersisted(DiskError),
 }
