@@ -6,11 +6,11 @@ use protocol::client_encryption_key::ClientEncryptionKeyDefinition;
 use protocol::resource_id::ClientEncryptionKeyRid;
 use protocol::resource_path::ResourceType;
 
-use super::feed::{Feed, FeedEntry, parse_continuation};
+use super::feed::{Feed, FeedEntry, parse_position};
 use super::{condition, metadata_query};
 use crate::request::{Call, ClientEncryptionKeyIds, FeedVerb, ResourceVerb};
 use crate::response::{Reply, ServiceError};
-use engine::catalog::{ClientEncryptionKeyAddress, ClientEncryptionKeyEntry, DatabaseEntry};
+use engine::catalog::{ClientEncryptionKeyAddress, ClientEncryptionKeyEntry, DatabaseEntry, ListPosition};
 
 /// Request units of creating, replacing or deleting a client encryption key.
 const WRITE_CHARGE: f64 = 4.95;
@@ -41,8 +41,8 @@ pub(crate) fn handle(
 /// `GET …/clientencryptionkeys`: lists the keys of a database, oldest first.
 fn list(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {
     let database = find_database(call, database)?;
-    let after: Option<ClientEncryptionKeyRid> = parse_continuation(call.headers)?;
-    let keys = database.client_encryption_keys_after(after);
+    let position: ListPosition<ClientEncryptionKeyRid> = parse_position(call.headers)?;
+    let keys = database.client_encryption_keys_after(position);
     let entry = |key: &Arc<ClientEncryptionKeyEntry>| FeedEntry {
         rid: key.system.rid.clone(),
         json: key.json.clone(),

@@ -18,6 +18,7 @@ mod durability;
 mod encryption;
 mod errors;
 mod faults;
+mod feeds;
 mod indexing;
 mod item_ids;
 mod items;

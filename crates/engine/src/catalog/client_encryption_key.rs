@@ -10,7 +10,7 @@ use protocol::resource::SystemProperties;
 use protocol::resource_id::ClientEncryptionKeyRid;
 use smol_str::SmolStr;
 
-use super::snapshot::{after_key, as_rid};
+use super::snapshot::{ListPosition, as_rid, list};
 use super::{Catalog, CatalogError, DatabaseEntry, to_bytes};
 use clock::Ticks;
 
@@ -51,12 +51,12 @@ impl ClientEncryptionKeyEntry {
 }
 
 impl DatabaseEntry {
-    /// The client encryption keys made after `after`, oldest first.
+    /// The client encryption keys from a position on: after a resource, oldest first, or before it in reverse.
     pub fn client_encryption_keys_after(
         &self,
-        after: Option<ClientEncryptionKeyRid>,
-    ) -> impl DoubleEndedIterator<Item = &Arc<ClientEncryptionKeyEntry>> {
-        self.client_encryption_keys.range(after_key(after)).map(|(_, entry)| entry)
+        after: impl Into<ListPosition<ClientEncryptionKeyRid>>,
+    ) -> impl Iterator<Item = &Arc<ClientEncryptionKeyEntry>> {
+        list(&self.client_encryption_keys, after)
     }
 
     /// A client encryption key, by name or `_rid`. A database has few, so they are searched in turn.

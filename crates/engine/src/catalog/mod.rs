@@ -34,7 +34,7 @@ pub use container::{ContainerEntry, NewContainer};
 pub use database::DatabaseEntry;
 pub use offer::OfferEntry;
 pub use script::{ScriptAddress, ScriptDefinition, ScriptEntry};
-pub use snapshot::CatalogSnapshot;
+pub use snapshot::{CatalogSnapshot, ListPosition};
 pub use user::{PermissionEntry, UserAddress, UserEntry};
 
 use crate::disk::{Disk, DiskError};

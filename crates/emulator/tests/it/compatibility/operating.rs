@@ -34,6 +34,7 @@ pub(super) fn probes() -> Probes {
         ("query-as-of", supported!(as_of)),
         ("account-clock", supported!(clock)),
         ("event-log", supported!(event_log)),
+        ("request-counts", supported!(request_counts)),
         ("request-log", supported!(request_log)),
         ("prometheus-metrics", supported!(metrics)),
     ]
@@ -323,6 +324,12 @@ async fn clock(_: &CompatibilityFixture) {
     control_post(&account, "/clock/freeze", json!({})).await.expect(200);
     control_post(&account, "/clock/advance", json!({"by": "61s"})).await.expect(200);
     account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(404);
+}
+
+async fn request_counts(fixture: &CompatibilityFixture) {
+    let ready = fixture.account.control(Method::GET, "/health/ready", "").await.expect(200).body;
+    assert!(ready["requests"]["binary"]["hybridRow"].is_u64(), "{ready}");
+    assert!(ready["requests"]["consistency"]["Eventual"].is_u64(), "{ready}");
 }
 
 async fn request_log(_: &CompatibilityFixture) {
