@@ -4,6 +4,7 @@
 mod access;
 mod account;
 mod account_endpoint;
+mod added_write_region;
 mod authorization;
 mod batches;
 mod change_feed;

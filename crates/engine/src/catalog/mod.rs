@@ -37,8 +37,8 @@ pub use script::{ScriptAddress, ScriptDefinition, ScriptEntry};
 pub use snapshot::{CatalogSnapshot, ListPosition};
 pub use user::{PermissionEntry, UserAddress, UserEntry};
 
-use crate::disk::{Disk, DiskError};
-use crate::store::{ContainerRestore, ContainerSnapshot, LockedContainer};
+use crate::disk::{Batch, Disk, DiskError};
+use crate::store::{ContainerRestore, ContainerSnapshot, FixedLayout, LockedContainer, RegionAddition};
 use identity::Allocator;
 
 /// Resources by name: every request looks up two, one for each level of its path.
@@ -124,6 +124,31 @@ impl Catalog {
         }
         self.current.store(Arc::clone(snapshot));
         restoring.into_iter().for_each(ContainerRestore::finish);
+        Ok(())
+    }
+
+    /// Gives every container a replica in a further write region, atomically. `batch` persists the topology of
+    /// `regions` regions with it, and `publish` makes that topology the current one.
+    pub(crate) fn add_write_region(
+        &self,
+        regions: usize,
+        mut batch: Batch,
+        publish: &dyn Fn(),
+    ) -> Result<(), DiskError> {
+        // Held so that no container is made with the old regions.
+        let _guard = self.lock();
+        let snapshot = self.current.load_full();
+        let mut fixed: Vec<FixedLayout<'_>> =
+            snapshot.containers().map(|entry| entry.store.lock_layout()).collect();
+        let additions: Vec<RegionAddition<'_>> =
+            fixed.iter_mut().map(|layout| layout.begin(regions)).collect::<Result<_, _>>()?;
+        if let Some(disk) = &self.disk {
+            additions.iter().for_each(|addition| addition.put(&mut batch));
+            disk.append(batch)?;
+        }
+        // Before the partitions: their new replica sends and receives by the topology.
+        publish();
+        additions.into_iter().for_each(RegionAddition::finish);
         Ok(())
     }
 
