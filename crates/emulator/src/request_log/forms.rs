@@ -26,7 +26,7 @@ pub(crate) struct RequestForm {
 }
 
 impl RequestForms {
-    /// Counts a request.
+    /// Counts a request by its headers and the encoding of its body.
     pub(crate) fn count(&self, form: RequestForm, body: &[u8]) {
         if binary_json::is_binary(body) {
             add(&self.binary_json);

@@ -31,7 +31,7 @@ pub struct ClientEncryptionPath {
     pub path: String,
     /// The name of the client encryption key.
     pub client_encryption_key_id: String,
-    /// `Deterministic` or `Randomized`.
+    /// The kind of encryption, `Deterministic` or `Randomized`.
     pub encryption_type: String,
     /// The algorithm with which clients encrypt the values.
     pub encryption_algorithm: String,
