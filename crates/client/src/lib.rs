@@ -268,8 +268,8 @@ pub mod policies {
         ChangeFeedPolicy, CompositeOrder, CompositePath, ComputedProperty, ConflictResolutionMode,
         ConflictResolutionPolicy, DistanceFunction, ExcludedPath, FullTextIndex, FullTextPath,
         FullTextPolicy, GeospatialConfig, GeospatialType, IncludedPath, IndexingMode, IndexingPolicy,
-        PartitionKeyKind, PartitionKeyPath, PartitionKeyVersion, SpatialIndex, UniqueKey, UniqueKeyPolicy,
-        VectorEmbedding, VectorEmbeddingPolicy, VectorIndex,
+        LanguageCode, PartitionKeyKind, PartitionKeyPath, PartitionKeyVersion, SpatialIndex, UniqueKey,
+        UniqueKeyPolicy, VectorEmbedding, VectorEmbeddingPolicy, VectorIndex,
     };
 }
 

@@ -290,6 +290,22 @@ async fn an_exactly_full_last_page_is_followed_by_an_empty_one() {
     // The end of a limit is known.
     let (rows, pages) = all_pages(&account, "SELECT TOP 6 VALUE c.n FROM c", &[key, size]).await;
     assert_eq!((rows.len(), pages), (6, 2));
+    // Nor does a page of a result that is sorted anew look for more rows.
+    for (text, expected) in [
+        ("SELECT VALUE c.n FROM c WHERE c.id IN ('1', '8', '15') ORDER BY c.n", (3, 2)),
+        ("SELECT VALUE c.n FROM c WHERE c.id IN ('1', '8') ORDER BY c.n", (2, 1)),
+        ("SELECT DISTINCT VALUE c.n FROM c", (6, 3)),
+        ("SELECT DISTINCT VALUE c.n FROM c WHERE c.n != 1", (5, 2)),
+        ("SELECT c.n FROM c GROUP BY c.n", (6, 3)),
+        ("SELECT VALUE x.n FROM (SELECT DISTINCT c.n FROM c) AS x", (6, 3)),
+        ("SELECT DISTINCT TOP 6 VALUE c.n FROM c", (6, 2)),
+        ("SELECT DISTINCT VALUE c.n FROM c OFFSET 1 LIMIT 3", (3, 1)),
+        // The only row of an aggregate is known to be the last.
+        ("SELECT VALUE COUNT(1) FROM c", (1, 1)),
+    ] {
+        let (rows, pages) = all_pages(&account, text, &[key, size]).await;
+        assert_eq!((rows.len(), pages), expected, "{text}");
+    }
 }
 
 #[tokio::test]

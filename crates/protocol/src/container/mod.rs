@@ -18,7 +18,7 @@ pub use crate::partition::{
     KeyCompleteness, PARTITION_KEY_PATHS_MAX, PartitionKeyDefinition, PartitionKeyDefinitionError,
     PartitionKeyKind, PartitionKeyPath, PartitionKeyPathError, PartitionKeyVersion,
 };
-pub use full_text::{FULL_TEXT_LANGUAGES, FullTextPath, FullTextPolicy};
+pub use full_text::{FULL_TEXT_LANGUAGES, FullTextPath, FullTextPolicy, LanguageCode};
 pub use index_path::{IndexPath, IndexPathEnd, IndexPathError, IndexStep};
 pub use indexing_policy::{
     CompositeOrder, CompositePath, ExcludedPath, FullTextIndex, IncludedPath, IndexingMode, IndexingPolicy,
