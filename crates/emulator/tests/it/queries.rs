@@ -343,3 +343,21 @@ async fn an_aggregate_without_value_needs_the_header_of_the_key() {
     let value = "SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'p1'";
     assert_eq!(account.query(value, &[CROSS]).await.expect(200).documents(), [json!(6)]);
 }
+
+#[tokio::test]
+async fn a_filter_on_a_prefix_of_the_key_needs_no_header_within_one_partition() {
+    let key = json!({"paths": ["/state", "/city"], "kind": "MultiHash", "version": 2});
+    let account = LiveAccount::with_container(1, json!({"partitionKey": key})).await;
+    for (id, state, city) in [("1", "WA", "Redmond"), ("2", "GA", "Atlanta"), ("3", "GA", "Macon")] {
+        let header = format!(r#"["{state}","{city}"]"#);
+        let item = json!({"id": id, "state": state, "city": city});
+        let headers = [("x-ms-documentdb-partitionkey", header.as_str())];
+        account.post("/dbs/d/colls/c/docs", &headers, item).await.expect(201);
+    }
+    let found = account.query("SELECT VALUE p.id FROM p WHERE p.state = 'GA'", &[]).await.expect(200);
+    assert_eq!(found.documents(), [json!("2"), json!("3")]);
+    for text in ["SELECT * FROM p WHERE p.city = 'Macon'", "SELECT * FROM p WHERE p.state IN ('GA', 'WA')"] {
+        let refused = account.query(text, &[]).await.expect(400);
+        assert!(refused.message().contains("Cross partition query is required but disabled"), "{text}");
+    }
+}
