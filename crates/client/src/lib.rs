@@ -268,8 +268,8 @@ pub mod policies {
         ChangeFeedPolicy, ClientEncryptionPath, ClientEncryptionPolicy, CompositeOrder, CompositePath,
         ComputedProperty, ConflictResolutionMode, ConflictResolutionPolicy, DistanceFunction, ExcludedPath,
         FullTextIndex, FullTextPath, FullTextPolicy, GeospatialConfig, GeospatialType, IncludedPath,
-        IndexingMode, IndexingPolicy, PartitionKeyKind, PartitionKeyPath, PartitionKeyVersion, SpatialIndex,
-        UniqueKey, UniqueKeyPolicy, VectorEmbedding, VectorEmbeddingPolicy, VectorIndex,
+        IndexingMode, IndexingPolicy, LanguageCode, PartitionKeyKind, PartitionKeyPath, PartitionKeyVersion,
+        SpatialIndex, UniqueKey, UniqueKeyPolicy, VectorEmbedding, VectorEmbeddingPolicy, VectorIndex,
     };
 }
 

@@ -109,7 +109,7 @@ fn dispatch(call: Call<'_>, operation: Operation<'_>) -> Result<Reply, ServiceEr
     match operation {
         Operation::Items(ids, operation) => {
             let container = find_container(&call, &catalog, &ids)?;
-            let authorized = call.principal.authorize_items(container, &operation)?;
+            let authorized = call.principal.authorize_items(container, &operation, call.read_context)?;
             let ru_admission = items::RuAdmission::new(&call, &operation);
             items::handle(ItemRequest { call, container, operation, authorized, ru_admission })
         }

@@ -324,9 +324,8 @@ fn ordered_method(access: &AccessPath, state: &PartitionState) -> Option<AccessM
             return None;
         }
         let backwards = *direction == Direction::Descending;
-        let condition =
-            same_path_condition(&access.filter, path)
-                .and_then(|predicate| range_of(&space.to_bytes(), predicate));
+        let condition = same_path_condition(&access.filter, path)
+            .and_then(|predicate| range_of(&space.to_bytes(), predicate));
         let undefined_values = match condition {
             Some(_) => UndefinedValues::None,
             None if count.entries == state.len() as u64 => UndefinedValues::None,

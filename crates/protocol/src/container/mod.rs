@@ -20,7 +20,7 @@ pub use crate::partition::{
     PartitionKeyKind, PartitionKeyPath, PartitionKeyPathError, PartitionKeyVersion,
 };
 pub use client_encryption::{ClientEncryptionPath, ClientEncryptionPolicy};
-pub use full_text::{FULL_TEXT_LANGUAGES, FullTextPath, FullTextPolicy};
+pub use full_text::{FULL_TEXT_LANGUAGES, FullTextPath, FullTextPolicy, LanguageCode};
 pub use index_path::{IndexPath, IndexPathEnd, IndexPathError, IndexStep};
 pub use indexing_policy::{
     CompositeOrder, CompositePath, ExcludedPath, FullTextIndex, IncludedPath, IndexingMode, IndexingPolicy,

@@ -308,6 +308,21 @@ async fn full_text_policy(fixture: &CompatibilityFixture) {
     assert_eq!(read["fullTextPolicy"]["defaultLanguage"], "en-US");
     let bad = json!({"fullTextPolicy": {"defaultLanguage": "xx-XX", "fullTextPaths": []}});
     fixture.try_container(bad).await.expect(400);
+    // Languages may be locale identifiers, and each path has its own.
+    let paths = json!([{"path": "/german", "language": 1031}, {"path": "/text", "language": "1036"}]);
+    let policy = json!({"defaultLanguage": 1033, "fullTextPaths": paths});
+    let path = fixture.container(json!({"fullTextPolicy": policy})).await;
+    assert_eq!(fixture.account.get(&path, &[]).await.expect(200).body["fullTextPolicy"], policy);
+    let item =
+        json!({"id": "1", "pk": "a", "german": "Die Häuser", "text": "on the roof", "other": "on the roof"});
+    fixture.account.post(&format!("{path}/docs"), &[KEY], item).await.expect(201);
+    let query = json!({"query": "SELECT VALUE [FullTextContains(c.german, 'haus'), FullTextContains(c.text, 'the'), FullTextContains(c.other, 'the')] FROM c"});
+    let headers = [KEY, ("x-ms-documentdb-isquery", "true")];
+    let response = fixture.account.post(&format!("{path}/docs"), &headers, query).await.expect(200);
+    assert_eq!(response.documents(), [json!([true, true, false])]);
+    let unknown = json!({"fullTextPolicy": {"defaultLanguage": 9999, "fullTextPaths": []}});
+    let rejected = fixture.try_container(unknown).await.expect(400);
+    assert!(rejected.message().contains("unsupported language 9999"), "{}", rejected.message());
 }
 
 async fn geospatial_config(fixture: &CompatibilityFixture) {
