@@ -13,8 +13,10 @@ mod dispatch;
 mod documents;
 mod enqueue;
 mod error;
+mod held;
 mod ids;
 mod key_values;
+mod leases;
 mod options;
 mod outbox;
 mod provider;
@@ -26,9 +28,10 @@ mod store;
 mod turn;
 mod work;
 
+pub use leases::{CosmosLeaseProvider, InMemoryLeaseProvider, LeaseProvider};
 pub use options::ProviderOptions;
 pub use provider::CosmosProvider;
-pub use slots::{CosmosLeaseProvider, InMemoryLeaseProvider, LeaseProvider, SLOTS, dispatch_slot};
+pub use slots::{SLOTS, dispatch_slot};
 
 pub use duroxide;
 pub use perihelion;

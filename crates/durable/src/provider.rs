@@ -16,9 +16,9 @@ use tokio::task::JoinHandle;
 use crate::admin::named;
 use crate::container;
 use crate::core::Core;
+use crate::leases::{InMemoryLeaseProvider, LeaseProvider};
 use crate::options::ProviderOptions;
 use crate::outbox;
-use crate::slots::{InMemoryLeaseProvider, LeaseProvider};
 use crate::store::Store;
 use crate::turn::Ack;
 

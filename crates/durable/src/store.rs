@@ -122,14 +122,6 @@ impl Store {
         Ok(response.etag().unwrap_or_default().to_owned())
     }
 
-    /// Creates a document, or replaces the one with its id.
-    pub(crate) async fn upsert(&self, partition: &str, document: &impl Serialize) -> Result<()> {
-        let response =
-            retrying(|| async { Ok(self.container.upsert_item(partition, document).await?) }).await?;
-        self.count(1, response.charge());
-        Ok(())
-    }
-
     /// Changes properties of a document.
     pub(crate) async fn patch(&self, partition: &str, id: &str, patch: Patch) -> Result<()> {
         let response = self.container.patch_item(partition, id, patch).await?;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use perihelion::Batch;
 
-use super::HeldTurn;
 use super::batch::{BYTES_MAX, OPERATIONS_MAX, Write};
 use super::plan::{AckPlan, plan};
 use crate::cache::CachedInstance;
@@ -13,6 +12,7 @@ use crate::core::Core;
 use crate::dispatch::LockedWork;
 use crate::documents::{IntentDocument, Tombstone, WorkDocument, is_from_outbox};
 use crate::error::Result;
+use crate::held::HeldTurn;
 use crate::ids::WorkToken;
 use crate::queries;
 use crate::store::Versioned;

@@ -7,7 +7,6 @@ use duroxide::EventKind;
 use duroxide::providers::{DispatcherCapabilityFilter, OrchestrationItem, WorkItem};
 use perihelion::Patch;
 
-use super::HeldTurn;
 use crate::cache::CachedInstance;
 use crate::clock::{self, Millis};
 use crate::core::Core;
@@ -17,6 +16,7 @@ use crate::documents::{
     check_version,
 };
 use crate::error::{Failure, Result};
+use crate::held::HeldTurn;
 use crate::ids::{self, TurnToken};
 use crate::key_values::{self, KeyValues};
 use crate::queries;

@@ -3,11 +3,11 @@
 use duroxide::providers::WorkItem;
 use perihelion::Batch;
 
-use super::lock_lost;
 use crate::clock;
 use crate::core::Core;
 use crate::documents::MessageDocument;
 use crate::error::{Failure, Result};
+use crate::held::work_lost;
 
 /// How often a lost race is tried again.
 const TRIES: usize = 4;
@@ -59,7 +59,7 @@ impl Core {
                 Err(lost) => {
                     self.work_ended(token, clock::now());
                     return Err(match lost {
-                        Failure::Invalid(_) => lock_lost(&held.token),
+                        Failure::Invalid(_) => work_lost(&held.token),
                         other => other,
                     });
                 }

@@ -41,7 +41,7 @@ struct CachedLease {
     renewed_at: Millis,
 }
 
-/// The lease document.
+/// The one document with all leases.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LeaseDocument {
