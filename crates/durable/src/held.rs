@@ -20,6 +20,8 @@ pub(crate) struct HeldTurn {
     /// The history of the current execution; none if it cannot be read.
     pub(crate) history: Option<Arc<Vec<Event>>>,
     pub(crate) key_values: Arc<KeyValues>,
+    /// When the instance was locked.
+    pub(crate) locked_at: Millis,
     /// Whether the turn was committed or given back.
     pub(crate) ended: bool,
 }

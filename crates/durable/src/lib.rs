@@ -25,6 +25,7 @@ mod queries;
 mod sessions;
 mod slots;
 mod store;
+mod telemetry;
 mod turn;
 mod work;
 
@@ -34,4 +35,5 @@ pub use provider::CosmosProvider;
 pub use slots::{SLOTS, dispatch_slot};
 
 pub use duroxide;
+pub use opentelemetry;
 pub use perihelion;

@@ -13,6 +13,7 @@ use crate::clock::{self, Millis};
 use crate::error::Result;
 use crate::ids;
 use crate::store::Store;
+use crate::telemetry::Telemetry;
 
 /// The partition of the lease document, which is not that of an instance.
 const PARTITION: &str = "__leases__";
@@ -62,7 +63,7 @@ impl CosmosLeaseProvider {
     /// Leases in this container that expire after this time unless they are renewed. They are renewed three times as often.
     pub fn with_lease_time(container: &ContainerClient, lease_time: Duration) -> CosmosLeaseProvider {
         CosmosLeaseProvider {
-            store: Store::new(container.clone()),
+            store: Store::new(container.clone(), Telemetry::default()),
             lease_time: clock::millis(lease_time.max(Duration::from_millis(100))),
             process: ids::unique(),
             callers: tokio::sync::Mutex::default(),

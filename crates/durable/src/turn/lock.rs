@@ -151,7 +151,14 @@ impl Core {
         document.lock(&token.text, until, &covered);
         let etag = self.write_lock(&document, cached.map(|cached| cached.version.etag.as_str())).await?;
         let version = Versioned { document, etag };
-        let mut held = HeldTurn { token, version, history: None, key_values: Arc::default(), ended: false };
+        let mut held = HeldTurn {
+            token,
+            version,
+            history: None,
+            key_values: Arc::default(),
+            locked_at: now,
+            ended: false,
+        };
         match self.load(&mut held, cached, messages).await {
             Ok(item) => Ok(LockAttempt::Locked(Box::new((held, item)))),
             Err(error) => {

@@ -36,7 +36,14 @@ impl Core {
             return Err(turn_lost(&token));
         }
         let (history, key_values) = self.read_state(&version.document).await?;
-        let held = HeldTurn { token, version, history: history.ok(), key_values, ended: false };
+        let held = HeldTurn {
+            token,
+            version,
+            history: history.ok(),
+            key_values,
+            locked_at: crate::clock::now(),
+            ended: false,
+        };
         Ok(Arc::new(tokio::sync::Mutex::new(held)))
     }
 

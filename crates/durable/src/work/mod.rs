@@ -41,6 +41,7 @@ impl Core {
         let held = self.held_work.lock().remove(token);
         if let Some(started_at) = held.and_then(|held| held.started_at) {
             self.work.ready.lock().finished(now - started_at);
+            self.options.telemetry.activity_ended(now - started_at);
         }
     }
 }
