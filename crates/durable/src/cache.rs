@@ -63,6 +63,12 @@ impl InstanceCache {
         let bytes = cached.bytes();
         let instance = cached.version.document.instance_id.clone();
         let mut state = self.state.lock();
+        // A read that took longer than the turn that overtook it.
+        let turns =
+            |cached: &CachedInstance| (cached.version.document.created_at, cached.version.document.turns);
+        if state.instances.get(&instance).is_some_and(|(_, known)| turns(known) > turns(&cached)) {
+            return;
+        }
         state.remove(&instance);
         if bytes > self.bytes_max {
             return;
@@ -113,6 +119,16 @@ mod tests {
             key_values: Arc::default(),
             confirmed_at: 0.0,
         }
+    }
+
+    #[test]
+    fn a_late_read_does_not_replace_what_a_later_turn_has_written() {
+        let cache = InstanceCache::new(1 << 20);
+        let mut newer = cached("i", 0);
+        newer.version.document.turns = 2;
+        cache.insert(newer);
+        cache.insert(cached("i", 0));
+        assert_eq!(cache.get("i").expect("cached").version.document.turns, 2);
     }
 
     #[test]

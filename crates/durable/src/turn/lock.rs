@@ -72,7 +72,10 @@ impl Core {
                 None if messages.iter().any(is_start) => Some(InstanceDocument::new(&instance, clock::now())),
                 None => None,
             };
-            if let Some(document) = document.filter(|document| document.staging.is_none()) {
+            // A document that was read while it was locked says nothing about now.
+            let is_usable =
+                |document: &InstanceDocument| document.staging.is_none() && document.lock_token.is_none();
+            if let Some(document) = document.filter(is_usable) {
                 match self.try_lock(document, cached.as_deref(), messages, request).await {
                     Err(error) if error.is_lost_race() => self.cache.remove(&instance),
                     Err(error) => return Err(error),

@@ -1,7 +1,6 @@
-//! Ends an activity: its work item goes, and its result becomes a message to its instance.
+//! Ends an activity: its work item becomes a message with its result to its instance.
 
 use duroxide::providers::WorkItem;
-use perihelion::Batch;
 
 use crate::clock;
 use crate::core::Core;
@@ -28,7 +27,9 @@ impl Core {
                         held.token.instance
                     )));
                 }
-                Some(MessageDocument::new(instance, item, self.timestamps.next(), None)?)
+                let mut message = MessageDocument::new(instance, item, self.timestamps.next(), None)?;
+                message.id.clone_from(&held.token.document);
+                Some(message)
             }
             Some(_) => return Err(Failure::invalid("Invalid completion type for worker ack")),
             None => None,
@@ -42,12 +43,14 @@ impl Core {
                 return Err(lost);
             }
             let (instance, document) = (&held.token.instance, &held.token.document);
-            let mut batch = Batch::new(instance.as_str()).delete(document).if_match(&held.version.etag);
-            if let Some(message) = &message {
-                batch = batch.create(message);
-            }
-            let error = match self.store.execute(batch).await {
-                Ok(_) => break,
+            let etag = &held.version.etag;
+            let written = match &message {
+                // The document of the activity becomes the message: one write, all or nothing.
+                Some(message) => self.store.replace(instance, document, etag, message).await.map(drop),
+                None => self.store.delete_version(instance, document, etag).await,
+            };
+            let error = match written {
+                Ok(()) => break,
                 Err(error) => error,
             };
             if tries == TRIES || !(error.is_lost_race() || error.is_retryable()) {
