@@ -25,6 +25,8 @@ pub(crate) struct Core {
     pub(crate) cache: InstanceCache,
     pub(crate) instances: Queue<ReadyInstances>,
     pub(crate) work: Queue<ReadyWork>,
+    /// Notifies those that wait for a dispatcher to have locked an instance, or not.
+    pub(crate) settled: Notify,
     /// Turns that the runtime has, by lock token.
     pub(crate) turns: Mutex<HashMap<String, Arc<tokio::sync::Mutex<HeldTurn>>>>,
     /// Activities that the runtime has, by lock token.
@@ -68,6 +70,7 @@ impl Core {
             store,
             options,
             timestamps: Timestamps::default(),
+            settled: Notify::new(),
             turns: Mutex::default(),
             held_work: Mutex::default(),
             claimed_sessions: AtomicBool::new(true),

@@ -15,6 +15,9 @@ use crate::error::Result;
 /// When an instance is looked at again after an error.
 const ERROR_DELAY: Millis = 1_000.0;
 
+/// How long a dispatcher that does not want to wait waits for others that are about to lock an instance.
+const SETTLE_TIME: Duration = Duration::from_secs(1);
+
 /// A locked instance as the runtime gets it: what to process, the lock token, and how often it was tried.
 pub(crate) type FetchedTurn = (OrchestrationItem, String, u32);
 
@@ -24,6 +27,25 @@ enum Fetch {
     Turn(Box<FetchedTurn>),
     Unsupported,
     Nothing,
+}
+
+/// A turn on its way to a dispatcher. If that stops waiting, the lock is released.
+struct Unclaimed {
+    core: Arc<Core>,
+    fetch: Option<Result<Fetch>>,
+}
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        if let Some(Ok(Fetch::Turn(turn))) = self.fetch.take() {
+            let core = Arc::clone(&self.core);
+            tokio::spawn(async move {
+                if let Err(error) = core.abandon_turn(&turn.1, None, true).await {
+                    tracing::debug!(%error, "a lock that nobody waits for will expire");
+                }
+            });
+        }
+    }
 }
 
 /// Instances that this dispatcher cannot process; others may when it has ended its search.
@@ -86,6 +108,10 @@ impl Core {
                 continue;
             }
             passed_over.put_off();
+            // Who asks without waiting wants to know what is there: what others may be about to give back counts.
+            if must_poll && self.wait_for_others().await {
+                continue;
+            }
             let now = clock::now();
             if now >= deadline {
                 return Ok(None);
@@ -110,15 +136,28 @@ impl Core {
         tokio::spawn(async move {
             let instance = candidate.instance.clone();
             let attempt = Box::pin(core.lock_candidate(candidate, &request)).await;
-            let turn = core.note_attempt(&instance, attempt);
-            if let Err(Ok(Fetch::Turn(turn))) = sender.send(turn)
-                && let Err(error) = core.abandon_turn(&turn.1, None, true).await
-            {
-                tracing::debug!(instance, %error, "a lock that nobody waits for will expire");
-            }
+            let fetch = core.note_attempt(&instance, attempt);
+            core.settled.notify_waiters();
+            // If nobody waits for it, it is dropped, and with it the lock.
+            let _ = sender.send(Unclaimed { core: Arc::clone(&core), fetch: Some(fetch) });
         });
-        // The task ends without a result only if its runtime does.
-        receiver.await.unwrap_or(Ok(Fetch::Nothing))
+        match receiver.await {
+            Ok(mut unclaimed) => unclaimed.fetch.take().unwrap_or(Ok(Fetch::Nothing)),
+            // The task ends without a result only if its runtime does.
+            Err(_) => Ok(Fetch::Nothing),
+        }
+    }
+
+    /// Waits until other dispatchers of this process know whether they have locked the instances that they try to lock.
+    /// Returns whether there were any.
+    async fn wait_for_others(&self) -> bool {
+        let settled = self.settled.notified();
+        tokio::pin!(settled);
+        settled.as_mut().enable();
+        if !self.instances.ready.lock().is_locking() {
+            return false;
+        }
+        tokio::time::timeout(SETTLE_TIME, settled).await.is_ok()
     }
 
     /// Notes what became of trying to lock an instance.
