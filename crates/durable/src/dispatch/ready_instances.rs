@@ -212,6 +212,11 @@ impl ReadyInstances {
         }
     }
 
+    /// Whether a dispatcher of this process is about to lock an instance.
+    pub(crate) fn is_locking(&self) -> bool {
+        self.entries.values().any(|entry| entry.held_until == Some(Millis::INFINITY))
+    }
+
     /// When the next instance becomes due.
     pub(crate) fn next_due(&self) -> Option<Millis> {
         self.due.peek().map(|Reverse((at, _, _))| at.0)

@@ -15,6 +15,12 @@ use crate::error::Result;
 /// When an instance is looked at again after an error.
 const ERROR_DELAY: Millis = 1_000.0;
 
+/// How long a fetch that may not wait still waits for other dispatchers that are about to lock an instance, so that its
+/// result says what is there.
+const LOCKING_TIME_MAX: Millis = 500.0;
+/// How often it looks.
+const LOCKING_CHECK: Duration = Duration::from_millis(2);
+
 /// A locked instance as the runtime gets it: what to process, the lock token, and how often it was tried.
 pub(crate) type FetchedTurn = (OrchestrationItem, String, u32);
 
@@ -88,6 +94,12 @@ impl Core {
             passed_over.put_off();
             let now = clock::now();
             if now >= deadline {
+                let may_wait = poll_timeout.is_zero() && now < deadline + LOCKING_TIME_MAX;
+                if may_wait && self.instances.ready.lock().is_locking() {
+                    // Another dispatcher may have to give back what it is about to lock.
+                    tokio::time::sleep(LOCKING_CHECK).await;
+                    continue;
+                }
                 return Ok(None);
             }
             let due = self.instances.ready.lock().next_due().unwrap_or(Millis::INFINITY);

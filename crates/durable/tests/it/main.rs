@@ -1,5 +1,6 @@
 //! The provider against an account, over real sockets.
 
+mod crashes;
 mod factory;
 mod running;
 mod samples;
