@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use perihelion::Batch;
 
-use super::HeldTurn;
 use super::batch::{BYTES_MAX, OPERATIONS_MAX, Write};
 use super::plan::{AckPlan, plan};
+use super::{HeldTurn, lock_lost};
 use crate::cache::CachedInstance;
 use crate::clock::{self, Millis};
 use crate::core::Core;
@@ -81,7 +81,7 @@ impl Core {
                 Err(error) => error,
             };
             let passes = retry::may_pass(&error);
-            if !passes && (!error.is_lost_race() || tries >= TRIES) {
+            if !passes && !error.is_lost_race() {
                 return Err(error);
             }
             // There was no response, somebody renewed the lock, or an activity ended that was to be cancelled.
@@ -103,8 +103,24 @@ impl Core {
             }
             if passes {
                 retry::wait(&error, tries, held.locked_until()).await;
+            } else if tries >= TRIES {
+                // A message of this turn was processed before: the turn must not be, and the next one reads what is there.
+                self.give_back(held).await;
+                return Err(lock_lost(&held.token));
             }
         }
+    }
+
+    /// Releases a turn that cannot be committed.
+    async fn give_back(&self, held: &mut HeldTurn) {
+        let instance = held.instance().to_owned();
+        if let Err(error) = self.release_turn(held, None, true).await {
+            tracing::debug!(instance, %error, "a lock could not be released and will expire");
+        }
+        held.ended = true;
+        self.turns.lock().remove(&held.token.text);
+        self.instances.ready.lock().released(&instance, None, clock::now());
+        self.instances.wake.notify_one();
     }
 
     /// Writes a turn that fits into one batch.

@@ -193,7 +193,8 @@ pub(crate) async fn release(core: &Arc<Core>, release: &ReleaseDocument) -> Resu
         }
         for part in visible.chunks(OPERATIONS_MAX) {
             let batch = part.iter().fold(Batch::new(instance.as_str()), |batch, (id, document_type)| {
-                batch.patch(id, Patch::new().set("/type", document_type).remove("/stagedType"))
+                let visible = Patch::new().set("/type", document_type).remove("/stagedType");
+                batch.patch(id, visible.only_if("FROM c WHERE c.type = 'staged'"))
             });
             match core.store.execute(batch).await {
                 // Somebody else does the same.

@@ -50,7 +50,7 @@ pub(crate) async fn check_nothing_left(container: &ContainerClient) {
 }
 
 /// Documents of unfinished work, by id.
-async fn leftovers(container: &ContainerClient) -> BTreeMap<String, String> {
+pub(crate) async fn leftovers(container: &ContainerClient) -> BTreeMap<String, String> {
     let query = Query::new(
         "SELECT c.id, c.type, c.instanceId FROM c WHERE c.type IN ('orch_queue', 'worker_queue', 'outbox_intent', 'staged', \
          'release', 'quarantined')",
