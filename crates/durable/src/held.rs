@@ -73,10 +73,11 @@ pub(crate) struct HeldWork {
 impl HeldWork {
     /// Checks that the lock has not expired.
     pub(crate) fn check_lock(&self, now: Millis) -> Result<()> {
-        match self.version.document.locked_until {
-            Some(until) if until > now => Ok(()),
-            _ => Err(work_lost(&self.token)),
-        }
+        if self.locked_until() > now { Ok(()) } else { Err(work_lost(&self.token)) }
+    }
+
+    pub(crate) fn locked_until(&self) -> Millis {
+        self.version.document.locked_until.unwrap_or(0.0)
     }
 }
 

@@ -22,6 +22,7 @@ mod outbox;
 mod provider;
 mod provider_admin;
 mod queries;
+mod retry;
 mod sessions;
 mod slots;
 mod store;

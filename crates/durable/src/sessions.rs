@@ -11,7 +11,12 @@ use crate::core::Core;
 use crate::documents::SessionDocument;
 use crate::error::Result;
 use crate::ids;
-use crate::store::Versioned;
+use crate::store::{Row, Versioned};
+
+/// A session's document; none if it cannot be read, which must not hold up the others.
+fn read_session(row: &Row) -> Option<SessionDocument> {
+    row.read().inspect_err(|error| tracing::error!(%error, "a session is left alone")).ok()
+}
 
 impl Core {
     /// Claims a session for a worker, or confirms that it has it. False if another worker has it.
@@ -92,7 +97,7 @@ impl Core {
         }
         let mut renewed = 0;
         for row in rows {
-            let mut document: SessionDocument = row.read()?;
+            let Some(mut document) = read_session(&row) else { continue };
             if document.last_activity <= active_since {
                 continue;
             }
@@ -123,7 +128,7 @@ impl Core {
         });
         let mut deleted = 0;
         for row in rows.await? {
-            let session: SessionDocument = row.read()?;
+            let Some(session) = read_session(&row) else { continue };
             let waiting: Vec<u64> = self
                 .store
                 .values(|| {

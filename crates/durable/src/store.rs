@@ -42,14 +42,20 @@ pub(crate) struct Versioned<T> {
 pub(crate) struct Row {
     pub(crate) document_type: DocumentType,
     pub(crate) etag: String,
+    /// The id of the document.
+    pub(crate) id: String,
+    /// The partition of the document.
+    pub(crate) instance_id: String,
     data: Box<RawValue>,
 }
 
 impl Row {
     /// The document as a value of its type.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T> {
-        serde_json::from_str(self.data.get())
-            .map_err(|error| Failure::invalid(format!("a stored document cannot be read: {error}")))
+        serde_json::from_str(self.data.get()).map_err(|error| {
+            let Row { id, instance_id, .. } = self;
+            Failure::invalid(format!("the document {id:?} of {instance_id:?} cannot be read: {error}"))
+        })
     }
 }
 
@@ -218,10 +224,14 @@ impl Row {
             document_type: DocumentType,
             #[serde(rename = "_etag", default)]
             etag: String,
+            #[serde(default)]
+            id: String,
+            #[serde(rename = "instanceId", default)]
+            instance_id: String,
         }
-        let Header { document_type, etag } = serde_json::from_str(data.get())
+        let Header { document_type, etag, id, instance_id } = serde_json::from_str(data.get())
             .map_err(|error| Failure::invalid(format!("a stored document cannot be read: {error}")))?;
-        Ok(Row { document_type, etag, data })
+        Ok(Row { document_type, etag, id, instance_id, data })
     }
 }
 

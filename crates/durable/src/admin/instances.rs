@@ -18,6 +18,11 @@ use crate::store::Versioned;
 /// How old an instance may be that is answered from memory. Clients ask for the history and then for the status, and ask
 /// again after a few milliseconds.
 const FRESH: Millis = 20.0;
+/// How often an instance is read that keeps changing meanwhile.
+const READ_TRIES: usize = 5;
+
+/// An instance, its history or why that cannot be understood, and its values.
+type InstanceParts = (Versioned<InstanceDocument>, Result<Arc<Vec<Event>>, String>, Arc<KeyValues>);
 
 impl Core {
     /// An instance with its history and values, at most a few milliseconds old; none if nothing is known of it.
@@ -40,7 +45,10 @@ impl Core {
             self.cache.insert(confirmed.clone());
             return Ok(Some(Arc::new(confirmed)));
         }
-        let (history, key_values) = self.read_state(&version.document).await?;
+        let (version, history, key_values) = match self.read_parts(instance, version).await? {
+            Some(parts) => parts,
+            None => return Ok(None),
+        };
         let history = match history {
             Ok(history) => Some(history),
             Err(error) => {
@@ -51,6 +59,31 @@ impl Core {
         let current = CachedInstance { version, history, key_values, confirmed_at: now };
         self.cache.insert(current.clone());
         Ok(Some(Arc::new(current)))
+    }
+
+    /// The history and values of an instance as its document describes them. They are documents of their own: if a turn
+    /// was committed meanwhile, some may be gone, and everything is read again. None if the instance is gone.
+    async fn read_parts(
+        &self,
+        instance: &str,
+        mut version: Versioned<InstanceDocument>,
+    ) -> Result<Option<InstanceParts>> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let read = self.read_state(&version.document).await;
+            let is_whole = matches!(&read, Ok((Ok(_), _)));
+            if is_whole || tries == READ_TRIES || read.as_ref().is_err_and(Failure::is_retryable) {
+                let (history, key_values) = read?;
+                return Ok(Some((version, history, key_values)));
+            }
+            let Some(current) = self.read_instance(instance).await? else { return Ok(None) };
+            if current.etag == version.etag {
+                let (history, key_values) = read?;
+                return Ok(Some((version, history, key_values)));
+            }
+            version = current;
+        }
     }
 
     /// The document of an instance, at most a few milliseconds old.
@@ -77,6 +110,8 @@ impl Core {
         let document = self.current_document(instance).await?;
         let last_event_id = match &document {
             Some(document) if document.current_execution_id == execution_id => document.last_event_id,
+            // What a turn has staged that was never committed.
+            Some(document) if document.current_execution_id < execution_id && document.staging.is_some() => 0,
             _ => u64::MAX,
         };
         self.read_history(instance, execution_id, last_event_id).await?.map_err(|error| {

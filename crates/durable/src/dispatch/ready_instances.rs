@@ -1,7 +1,7 @@
 //! Instances that have messages.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 
 use serde::Deserialize;
 
@@ -13,6 +13,9 @@ const INSTANCES_MAX: usize = 50_000;
 /// The largest size of remembered messages, in bytes. Those beyond it are read again.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
+/// How many messages that were fetched are remembered. A message is announced within a request of being stored.
+const FETCHED_MAX: usize = 4096;
+
 /// Instances of this process that have messages, or may have, in the order in which they came.
 #[derive(Debug, Default)]
 pub(crate) struct ReadyInstances {
@@ -21,6 +24,8 @@ pub(crate) struct ReadyInstances {
     /// When to look at an instance again: a message becomes visible, a lock expires.
     due: BinaryHeap<Reverse<(DueTime, String, Due)>>,
     message_bytes: usize,
+    /// Messages that were fetched lately: one that a poll has found must not be announced afterwards.
+    fetched: RecentIds,
     /// Whether an instance was left out because there were too many.
     overflowed: bool,
 }
@@ -80,6 +85,9 @@ pub(crate) struct Candidate {
 impl ReadyInstances {
     /// Adds a message that this process has enqueued.
     pub(crate) fn add_message(&mut self, message: MessageDocument, now: Millis) {
+        if self.fetched.contains(&message.id) {
+            return;
+        }
         let instance = message.instance_id.clone();
         let visible_at = message.visible_at;
         let Some(entry) = self.entry(&instance) else { return };
@@ -166,6 +174,20 @@ impl ReadyInstances {
             entry.held_until = Some(until);
             self.due.push(Reverse((DueTime(until), instance.to_owned(), Due::Lock)));
         }
+    }
+
+    /// Notes which messages the turn of a locked instance processes.
+    pub(crate) fn fetched(&mut self, instance: &str, messages: &[String]) {
+        for id in messages {
+            self.fetched.add(id);
+        }
+        let Some(entry) = self.entries.get_mut(instance) else { return };
+        // They may have been announced while the instance was being locked.
+        let known = std::mem::take(&mut entry.known);
+        let (fetched, known): (Vec<_>, Vec<_>) =
+            known.into_iter().partition(|message| messages.contains(&message.id));
+        entry.known = known;
+        self.message_bytes -= fetched.iter().map(|message| message.work_item.get().len()).sum::<usize>();
     }
 
     /// Notes that an instance that was taken has no messages, or that its turn is committed. Messages that came meanwhile
@@ -283,6 +305,30 @@ impl ReadyInstances {
     }
 }
 
+/// The last ids of messages, up to a number.
+#[derive(Debug, Default)]
+struct RecentIds {
+    ids: HashSet<String>,
+    by_age: VecDeque<String>,
+}
+
+impl RecentIds {
+    fn contains(&self, id: &str) -> bool {
+        self.ids.contains(id)
+    }
+
+    fn add(&mut self, id: &str) {
+        if self.ids.insert(id.to_owned()) {
+            self.by_age.push_back(id.to_owned());
+        }
+        if self.by_age.len() > FETCHED_MAX
+            && let Some(oldest) = self.by_age.pop_front()
+        {
+            self.ids.remove(&oldest);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -306,6 +352,26 @@ mod tests {
         assert_eq!(taken(&mut ready, 3.0), Some(("a".to_owned(), Some(2))));
         assert_eq!(taken(&mut ready, 3.0), Some(("b".to_owned(), Some(1))));
         assert_eq!(taken(&mut ready, 3.0), None);
+    }
+
+    #[test]
+    fn a_message_that_was_fetched_before_it_is_announced_is_not_taken_again() {
+        let mut ready = ReadyInstances::default();
+        let late = message("a", 1.0);
+        let found = FoundMessage { instance_id: "a".to_owned(), id: late.id.clone(), visible_at: 1.0 };
+        assert!(ready.add_found(&found, false, 1.0));
+        ready.take(1.0).expect("a");
+        ready.locked("a", 100.0);
+        let early = message("a", 1.5);
+        ready.add_message(early.clone(), 1.5);
+        ready.fetched("a", &[late.id.clone(), early.id.clone()]);
+        ready.add_message(late, 2.0);
+        ready.done("a", 3.0);
+        assert_eq!((taken(&mut ready, 3.0), ready.message_bytes), (None, 0));
+        for n in 0..2 * FETCHED_MAX {
+            ready.fetched("a", &[n.to_string()]);
+        }
+        assert_eq!((ready.fetched.ids.len(), ready.fetched.by_age.len()), (FETCHED_MAX, FETCHED_MAX));
     }
 
     #[test]

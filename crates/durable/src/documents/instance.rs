@@ -59,7 +59,7 @@ pub(crate) struct InstanceDocument {
     /// The token of the turn that was committed last: says whether a commit without a response has happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_turn: Option<String>,
-    /// The token of a large turn that is being staged.
+    /// The name under which a large turn is being staged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) staging: Option<String>,
 

@@ -15,7 +15,7 @@ pub(crate) struct ReleaseDocument {
     pub(crate) document_type: DocumentType,
     #[serde(default)]
     pub(crate) schema_version: u32,
-    /// The turn whose staged documents are to become visible.
+    /// The name under which the documents were staged that are to become visible.
     pub(crate) staged_by: String,
     /// Work items of cancelled activities.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

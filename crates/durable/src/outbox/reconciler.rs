@@ -5,18 +5,21 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use perihelion::Patch;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::clock;
 use crate::core::Core;
-use crate::documents::{DocumentType, IntentDocument, ReleaseDocument};
+use crate::documents::{DocumentType, IntentDocument, ReleaseDocument, check_version};
 use crate::error::Result;
 use crate::queries;
+use crate::store::Row;
 use crate::turn;
 
 /// How many things one round finishes.
 const ROUND: usize = 200;
-/// How often a process that writes nothing looks for what others left behind.
-const IDLE_INTERVAL: Duration = Duration::from_secs(30);
+/// How much rarer a process that writes nothing looks for what others left behind.
+const IDLE_FACTOR: u32 = 15;
 /// How often activities that were locked ahead are looked at.
 const PREFETCH_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -36,7 +39,7 @@ pub(crate) async fn run(core: Weak<Core>, interval: Duration) {
         }
         next_round = now + clock::millis(interval);
         let is_idle = !core.take_activity();
-        if is_idle && now - idle_since < clock::millis(IDLE_INTERVAL) {
+        if is_idle && now - idle_since < clock::millis(interval * IDLE_FACTOR) {
             continue;
         }
         idle_since = now;
@@ -61,11 +64,12 @@ pub(crate) async fn reconcile(core: &Arc<Core>) -> Result<usize> {
     for row in core.store.query(|| queries::left_behind(before, ROUND)).await? {
         match row.document_type {
             DocumentType::OutboxIntent => {
-                let intent: IntentDocument = row.read()?;
-                finished += usize::from(deliver_again(core, intent).await);
+                if let Some(intent) = read_left_behind::<IntentDocument>(core, &row).await {
+                    finished += usize::from(deliver_again(core, intent).await);
+                }
             }
             _ => {
-                let release: ReleaseDocument = row.read()?;
+                let Some(release) = read_left_behind::<ReleaseDocument>(core, &row).await else { continue };
                 match turn::release(core, &release).await {
                     Ok(()) => finished += 1,
                     Err(error) => tracing::warn!(
@@ -86,6 +90,32 @@ pub(crate) async fn reconcile(core: &Arc<Core>) -> Result<usize> {
         finished += 1;
     }
     Ok(finished)
+}
+
+/// Reads what was left behind. One that cannot be read is set aside, so that it does not hold up the others; one of a
+/// newer release waits for that.
+async fn read_left_behind<T: DeserializeOwned>(core: &Arc<Core>, row: &Row) -> Option<T> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Header {
+        #[serde(default)]
+        schema_version: u32,
+    }
+    let Row { id, instance_id, .. } = row;
+    let version = row.read::<Header>().map_or(0, |header| header.schema_version);
+    if let Err(error) = check_version(&format!("The document {id}"), version) {
+        tracing::error!(instance = instance_id, %error, "a document is left alone");
+        return None;
+    }
+    match row.read() {
+        Ok(document) => Some(document),
+        Err(error) => {
+            if let Err(error) = core.quarantine(instance_id, id, &error.to_string()).await {
+                tracing::warn!(instance = instance_id, id, %error, "a document cannot be set aside yet");
+            }
+            None
+        }
+    }
 }
 
 /// Delivers a message that was left behind. Returns whether it is delivered.

@@ -13,15 +13,16 @@ use crate::core::Core;
 use crate::dispatch::LockedWork;
 use crate::documents::{IntentDocument, Tombstone, WorkDocument, is_from_outbox};
 use crate::error::Result;
-use crate::held::HeldTurn;
+use crate::held::{HeldTurn, turn_lost};
 use crate::ids::WorkToken;
 use crate::queries;
+use crate::retry;
 use crate::store::Versioned;
 use crate::telemetry::LockKind;
 
 pub(crate) use super::plan::Ack;
 
-/// How often a commit is tried.
+/// How often a commit is tried that loses races, although the turn has its lock.
 const TRIES: usize = 4;
 
 /// What is known about a commit that has happened.
@@ -69,7 +70,13 @@ impl Core {
             let now = clock::now();
             held.check_lock(now)?;
             let mut plan = plan(held, ack, now, || self.timestamps.next())?;
-            let cancelled = self.cancelled_work(held.instance(), &ack.cancelled).await?;
+            let cancelled = match self.cancelled_work(held.instance(), &ack.cancelled).await {
+                Err(error) if retry::may_pass(&error) => {
+                    retry::wait(&error, tries, held.locked_until()).await;
+                    continue;
+                }
+                cancelled => cancelled?,
+            };
             let reserved = self.lock_ahead(&mut plan, now);
             let written = match batch_writes(&plan, &cancelled)? {
                 Some(writes) => self.commit_batch(held, &plan, &writes).await,
@@ -80,25 +87,47 @@ impl Core {
                 Ok(committed) => return Ok((plan, committed)),
                 Err(error) => error,
             };
-            let may_repeat = error.is_lost_race() || error.is_retryable();
-            if !may_repeat {
+            let passes = retry::may_pass(&error);
+            if !passes && !error.is_lost_race() {
                 return Err(error);
             }
             // There was no response, somebody renewed the lock, or an activity ended that was to be cancelled.
-            let current = self.read_instance(held.instance()).await?;
-            let last_turn = current.as_ref().and_then(|current| current.document.last_turn.as_deref());
-            if last_turn == Some(held.token.text.as_str()) {
-                let etag = current.map(|current| current.etag);
-                return Ok((plan, Committed { etag, work_etags: Vec::new() }));
+            match self.read_instance(held.instance()).await {
+                Ok(current) => {
+                    let last_turn =
+                        current.as_ref().and_then(|current| current.document.last_turn.as_deref());
+                    if last_turn == Some(held.token.text.as_str()) {
+                        let etag = current.map(|current| current.etag);
+                        // An earlier try may have written the messages under other ids: polls find them.
+                        plan.messages.clear();
+                        self.instances.polls.lock().hurry(now);
+                        return Ok((plan, Committed { etag, work_etags: Vec::new() }));
+                    }
+                    held.refresh(current)?;
+                }
+                Err(error) if retry::may_pass(&error) => {}
+                Err(error) => return Err(error),
             }
-            held.refresh(current)?;
-            if tries == TRIES {
-                return Err(error);
-            }
-            if let Some(delay) = error.retry_after() {
-                tokio::time::sleep(delay).await;
+            if passes {
+                retry::wait(&error, tries, held.locked_until()).await;
+            } else if tries >= TRIES {
+                // A message of this turn was processed before: the turn must not be, and the next one reads what is there.
+                self.give_back(held).await;
+                return Err(turn_lost(&held.token));
             }
         }
+    }
+
+    /// Releases a turn that cannot be committed.
+    async fn give_back(&self, held: &mut HeldTurn) {
+        let instance = held.instance().to_owned();
+        if let Err(error) = self.release_turn(held, None, true).await {
+            tracing::debug!(instance, %error, "a lock could not be released and will expire");
+        }
+        held.ended = true;
+        self.turns.lock().remove(&held.token.text);
+        self.instances.ready.lock().released(&instance, None, clock::now());
+        self.instances.wake.notify_one();
     }
 
     /// Writes a turn that fits into one batch.

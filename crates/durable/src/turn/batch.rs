@@ -48,14 +48,14 @@ impl Write {
     }
 }
 
-/// Splits writes into batches that the service takes.
-pub(super) fn split(writes: Vec<Write>) -> Vec<Vec<Write>> {
+/// Splits writes into batches that the service takes, of at most this many operations.
+pub(super) fn split(writes: Vec<Write>, operations_max: usize) -> Vec<Vec<Write>> {
     let mut batches: Vec<Vec<Write>> = Vec::new();
     let mut bytes = 0;
     for write in writes {
         let size = write.bytes();
         match batches.last_mut() {
-            Some(last) if last.len() < OPERATIONS_MAX && bytes + size <= BYTES_MAX => {
+            Some(last) if last.len() < operations_max && bytes + size <= BYTES_MAX => {
                 bytes += size;
                 last.push(write);
             }
@@ -75,9 +75,9 @@ mod tests {
     #[test]
     fn writes_are_split_by_number_and_by_size() {
         let deletes = (0..250).map(|n| Write::Delete(n.to_string())).collect();
-        assert_eq!(split(deletes).iter().map(Vec::len).collect::<Vec<_>>(), [100, 100, 50]);
+        assert_eq!(split(deletes, OPERATIONS_MAX).iter().map(Vec::len).collect::<Vec<_>>(), [100, 100, 50]);
         let large = (0..5).map(|_| Write::create(&"x".repeat(700_000)).expect("text")).collect();
-        assert_eq!(split(large).iter().map(Vec::len).collect::<Vec<_>>(), [2, 2, 1]);
-        assert!(split(Vec::new()).is_empty());
+        assert_eq!(split(large, OPERATIONS_MAX).iter().map(Vec::len).collect::<Vec<_>>(), [2, 2, 1]);
+        assert!(split(Vec::new(), OPERATIONS_MAX).is_empty());
     }
 }

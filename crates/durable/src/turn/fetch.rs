@@ -168,6 +168,7 @@ impl Core {
             Ok(LockAttempt::Locked(locked)) => {
                 let (held, item) = *locked;
                 ready.locked(instance, held.locked_until());
+                ready.fetched(instance, &held.version.document.locked_messages);
                 drop(ready);
                 let token = held.token.text.clone();
                 let attempts = held.version.document.attempts_max();

@@ -93,7 +93,10 @@ impl Core {
                 DocumentType::Instance => {
                     document = Some(Versioned { document: row.read::<InstanceDocument>()?, etag: row.etag });
                 }
-                _ => messages.push(row.read::<MessageDocument>()?),
+                _ => match row.read::<MessageDocument>() {
+                    Ok(message) => messages.push(message),
+                    Err(error) => self.quarantine(&instance, &row.id, &error.to_string()).await?,
+                },
             }
         }
         let cached = document.map(|version| match self.cache.get(&instance) {
@@ -139,6 +142,14 @@ impl Core {
         }
         messages.sort_by(|a, b| a.enqueued_at.total_cmp(&b.enqueued_at));
         messages.truncate(MESSAGES_MAX);
+        for message in &messages {
+            // A newer release can process it: the instance waits for one.
+            if let Err(error) = check_version(&format!("The message {}", message.id), message.schema_version)
+            {
+                tracing::error!(instance, %error, "an instance is left alone");
+                return Ok(LockAttempt::RetryAt(now + FOREIGN_DELAY));
+            }
+        }
         let messages = self.read_messages(messages).await?;
         let starts = messages.iter().any(|message| is_start_item(&message.item));
         if document.orchestration_name.is_none() && document.history_events == 0 && !starts {
@@ -290,14 +301,9 @@ impl Core {
     async fn read_messages(&self, messages: Vec<MessageDocument>) -> Result<Vec<ReadMessage>> {
         let mut read = Vec::with_capacity(messages.len());
         for message in messages {
-            let item = check_version(&format!("The message {}", message.id), message.schema_version)
-                .map_err(|error| error.to_string())
-                .and_then(|()| {
-                    serde_json::from_str(message.work_item.get()).map_err(|error| error.to_string())
-                });
-            match item {
+            match serde_json::from_str(message.work_item.get()) {
                 Ok(item) => read.push(ReadMessage { id: message.id, item }),
-                Err(error) => self.quarantine(&message.instance_id, &message.id, &error).await?,
+                Err(error) => self.quarantine(&message.instance_id, &message.id, &error.to_string()).await?,
             }
         }
         Ok(read)

@@ -6,8 +6,9 @@ use crate::clock;
 use crate::core::Core;
 use crate::error::Result;
 use crate::held::turn_lost;
+use crate::retry;
 
-/// How often a lost race is tried again.
+/// How often a lost race is tried again. Errors that may pass are not given up while the lock lasts.
 const TRIES: usize = 3;
 
 impl Core {
@@ -32,10 +33,17 @@ impl Core {
                     return Ok(());
                 }
                 Err(error) if tries < TRIES && (error.is_lost_race() || error.is_undecided()) => {
-                    let current = self.read_instance(held.instance()).await?;
-                    held.refresh(current)?;
+                    match self.read_instance(held.instance()).await {
+                        Err(error) if retry::may_pass(&error) => {
+                            retry::wait(&error, tries, held.locked_until()).await;
+                        }
+                        current => held.refresh(current?)?,
+                    }
                 }
                 Err(error) if error.is_lost_race() => return Err(turn_lost(&held.token)),
+                Err(error) if retry::may_pass(&error) => {
+                    retry::wait(&error, tries, held.locked_until()).await;
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -18,6 +18,7 @@ use crate::core::Core;
 use crate::documents::{DocumentType, InstanceDocument, ReleaseDocument};
 use crate::error::Result;
 use crate::held::HeldTurn;
+use crate::ids;
 use crate::queries;
 
 impl Core {
@@ -29,14 +30,13 @@ impl Core {
         cancelled: Vec<String>,
     ) -> Result<Committed> {
         let instance = held.instance().to_owned();
-        let token = held.token.text.clone();
         for document in &mut plan.work {
             // A staged item is visible to nobody, so nobody can have it locked.
             if document.lock_token.is_some() {
                 document.unlock(document.enqueued_at, true);
             }
         }
-        self.begin_staging(held).await?;
+        let staging = self.begin_staging(held).await?;
 
         let mut writes = Vec::new();
         for document in &plan.history {
@@ -46,17 +46,26 @@ impl Core {
             writes.push(Write::upsert(document)?);
         }
         for document in &plan.work {
-            writes.push(Write::upsert(&staged(document, &token)?)?);
+            writes.push(Write::upsert(&staged(document, &staging)?)?);
         }
         for document in &plan.messages {
-            writes.push(Write::upsert(&staged(document, &token)?)?);
+            writes.push(Write::upsert(&staged(document, &staging)?)?);
         }
         for document in &plan.intents {
-            writes.push(Write::upsert(&staged(document, &token)?)?);
+            writes.push(Write::upsert(&staged(document, &staging)?)?);
         }
-        for part in split(writes) {
-            let batch = part.iter().fold(Batch::new(instance.as_str()), |batch, write| write.add_to(batch));
-            self.store.execute(batch).await?;
+        for part in split(writes, OPERATIONS_MAX - 1) {
+            // Each batch proves that the turn still has its lock: one that arrives late, when somebody else has the
+            // instance, must not overwrite the events of others.
+            let guard = Patch::new().set("/staging", &staging);
+            let batch = Batch::new(instance.as_str())
+                .patch(&held.version.document.id, guard)
+                .if_match(&held.version.etag);
+            let batch = part.iter().fold(batch, |batch, write| write.add_to(batch));
+            let results = self.store.execute(batch).await?;
+            if let Some(etag) = results.into_iter().next().and_then(|result| result.etag) {
+                held.version.etag = etag;
+            }
         }
 
         let key_values = std::mem::take(&mut plan.key_values);
@@ -64,7 +73,7 @@ impl Core {
         plan.key_values = key_values;
         let mut commit = commit?;
         let created_at = plan.instance.updated_at;
-        let mut release = ReleaseDocument::new(&instance, plan.instance.turns, &token, created_at);
+        let mut release = ReleaseDocument::new(&instance, plan.instance.turns, &staging, created_at);
         release.cancelled = cancelled;
         // What a batch has no room for is deleted afterwards.
         while commit.len() + 2 > OPERATIONS_MAX {
@@ -93,17 +102,18 @@ impl Core {
     }
 
     /// Notes in the document of the instance that something is being staged, so that the next turn removes what an
-    /// interrupted one has left.
-    async fn begin_staging(&self, held: &mut HeldTurn) -> Result<()> {
+    /// interrupted one has left. Returns the name under which this try stages.
+    async fn begin_staging(&self, held: &mut HeldTurn) -> Result<String> {
         let mut document = held.version.document.clone();
         if document.staging.is_some() {
             self.remove_staged(&document).await?;
         }
-        document.staging = Some(held.token.text.clone());
+        let staging = ids::unique();
+        document.staging = Some(staging.clone());
         let id = document.id.clone();
         held.version.etag = self.store.replace(held.instance(), &id, &held.version.etag, &document).await?;
         held.version.document = document;
-        Ok(())
+        Ok(staging)
     }
 
     /// Removes what turns have staged that were never committed.
@@ -136,7 +146,7 @@ impl Core {
 
     /// Deletes documents of one partition. Those that do not exist are no error.
     pub(crate) async fn delete_documents(&self, partition: &str, ids: Vec<String>) -> Result<()> {
-        for part in split(ids.into_iter().map(Write::Delete).collect()) {
+        for part in split(ids.into_iter().map(Write::Delete).collect(), OPERATIONS_MAX) {
             let batch = part.iter().fold(Batch::new(partition), |batch, write| write.add_to(batch));
             match self.store.execute(batch).await {
                 Err(error) if error.is_lost_race() || error.is_undecided() => {
@@ -155,11 +165,11 @@ impl Core {
 }
 
 /// A document under the type of staged ones; its own type is noted beside it.
-fn staged(document: &impl Serialize, token: &str) -> Result<Value> {
+fn staged(document: &impl Serialize, staging: &str) -> Result<Value> {
     let mut value = serde_json::to_value(document)?;
     value["stagedType"] = value["type"].take();
     value["type"] = serde_json::to_value(DocumentType::Staged)?;
-    value["stagedBy"] = Value::String(token.to_owned());
+    value["stagedBy"] = Value::String(staging.to_owned());
     Ok(value)
 }
 
@@ -183,7 +193,8 @@ pub(crate) async fn release(core: &Arc<Core>, release: &ReleaseDocument) -> Resu
         }
         for part in visible.chunks(OPERATIONS_MAX) {
             let batch = part.iter().fold(Batch::new(instance.as_str()), |batch, (id, document_type)| {
-                batch.patch(id, Patch::new().set("/type", document_type).remove("/stagedType"))
+                let visible = Patch::new().set("/type", document_type).remove("/stagedType");
+                batch.patch(id, visible.only_if("FROM c WHERE c.type = 'staged'"))
             });
             match core.store.execute(batch).await {
                 // Somebody else does the same.

@@ -7,9 +7,10 @@ use crate::core::Core;
 use crate::documents::MessageDocument;
 use crate::error::{Failure, Result};
 use crate::held::work_lost;
+use crate::retry;
 use crate::telemetry::LockKind;
 
-/// How often a lost race is tried again.
+/// How often a lost race is tried again. Errors that may pass are not given up while the lock lasts.
 const TRIES: usize = 4;
 
 impl Core {
@@ -35,6 +36,8 @@ impl Core {
             None => None,
         };
         let mut tries = 0;
+        // Whether an earlier try had no response, and it is not known what became of it.
+        let mut in_doubt = false;
         loop {
             tries += 1;
             if let Err(lost) = held.check_lock(clock::now()) {
@@ -53,14 +56,16 @@ impl Core {
                 Ok(()) => break,
                 Err(error) => error,
             };
-            if tries == TRIES || !(error.is_lost_race() || error.is_retryable()) {
+            let passes = retry::may_pass(&error);
+            if !passes && (!error.is_lost_race() || tries >= TRIES) {
                 return Err(error);
             }
             // The lock was renewed meanwhile, it is lost, or there was no response.
             match self.read_held_work(held.token.clone()).await {
                 Ok(current) => held.version = current.version,
                 // Without a response, an item that is gone was most likely deleted by this very batch.
-                Err(Failure::Invalid(_)) if error.is_undecided() => break,
+                Err(Failure::Invalid(_)) if error.is_undecided() || in_doubt => break,
+                Err(unread) if retry::may_pass(&unread) => in_doubt |= error.is_undecided(),
                 Err(lost) => {
                     self.work_ended(token, clock::now());
                     self.options.telemetry.lock_lost(LockKind::Activity);
@@ -70,8 +75,8 @@ impl Core {
                     });
                 }
             }
-            if let Some(delay) = error.retry_after() {
-                tokio::time::sleep(delay).await;
+            if passes {
+                retry::wait(&error, tries, held.locked_until()).await;
             }
         }
         self.work_ended(token, clock::now());

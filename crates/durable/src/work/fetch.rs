@@ -1,5 +1,6 @@
 //! Finds an activity that a worker may execute, and locks it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,9 @@ use crate::store::Versioned;
 
 /// A locked activity as the runtime gets it: what to execute, the lock token, and how often it was tried.
 pub(crate) type FetchedWork = (WorkItem, String, u32);
+
+/// When an activity is looked at again that this process cannot execute.
+const FOREIGN_DELAY: Millis = 5_000.0;
 
 /// How an activity is to be locked.
 #[derive(Clone, Debug)]
@@ -89,6 +93,8 @@ impl Core {
     /// Takes an activity that this process knows of, and locks it unless it is locked already.
     async fn take_work(self: &Arc<Core>, request: &LockRequest) -> Result<Option<FetchedWork>> {
         let mut passed_over = Vec::new();
+        // Sessions of other workers.
+        let mut others = HashSet::new();
         let result = loop {
             let now = clock::now();
             let locked = self.work.ready.lock().take_locked(&request.filter, request.lock_time, now);
@@ -97,9 +103,18 @@ impl Core {
             }
             let unlocked = self.work.ready.lock().take_unlocked(&request.filter, now);
             let Some(version) = unlocked else { break Ok(None) };
+            // One question about each session is enough.
+            let session = version.document.session_id.clone();
+            if session.as_ref().is_some_and(|session| others.contains(session)) {
+                passed_over.push(version);
+                continue;
+            }
             match self.lock_work_in_task(version, request).await {
                 Ok(WorkAttempt::Locked(work)) => break Ok(Some(work)),
-                Ok(WorkAttempt::OtherOwner(version)) => passed_over.push(*version),
+                Ok(WorkAttempt::OtherOwner(version)) => {
+                    others.extend(session);
+                    passed_over.push(*version);
+                }
                 Ok(WorkAttempt::Gone) => {}
                 Err(error) => break Err(error),
             }
@@ -150,13 +165,17 @@ impl Core {
         request: &LockRequest,
     ) -> Result<LockedOr> {
         let document = &mut version.document;
-        let item = check_version(&format!("The work item {}", document.id), document.schema_version)
-            .map_err(|error| error.to_string())
-            .and_then(|()| serde_json::from_str(document.work_item.get()).map_err(|error| error.to_string()));
-        let item: WorkItem = match item {
+        let version_known = check_version(&format!("The work item {}", document.id), document.schema_version);
+        if let Err(error) = version_known {
+            // A newer release can execute it: it waits for one.
+            tracing::error!(instance = document.instance_id, %error, "an activity is left alone");
+            document.visible_at = clock::now() + FOREIGN_DELAY;
+            return Ok(LockedOr::Attempt(WorkAttempt::OtherOwner(Box::new(version))));
+        }
+        let item: WorkItem = match serde_json::from_str(document.work_item.get()) {
             Ok(item) => item,
             Err(error) => {
-                self.quarantine(&document.instance_id, &document.id, &error).await?;
+                self.quarantine(&document.instance_id, &document.id, &error.to_string()).await?;
                 return Ok(LockedOr::Attempt(WorkAttempt::Gone));
             }
         };

@@ -10,8 +10,10 @@ use crate::error::Result;
 use crate::queries;
 use crate::store::Versioned;
 
-/// How many activities a query asks for.
+/// How many activities the first query asks for.
 const ITEMS: usize = 64;
+/// How many activities at most are looked at for one that this process can use.
+const ITEMS_MAX: usize = 4096;
 
 impl Core {
     /// Searches for activities, if that is due or has to be. Returns whether any were found.
@@ -46,21 +48,38 @@ impl Core {
             return Ok(0);
         }
         let condition = condition(filter);
-        let now = clock::now();
-        let until = now + self.poll_ahead();
-        let rows = self.store.query(|| queries::waiting_work(until, &condition, slots, ITEMS)).await?;
-        let mut added = 0;
-        let mut ready = self.work.ready.lock();
-        for row in rows {
-            let version: Versioned<WorkDocument> = Versioned { document: row.read()?, etag: row.etag };
-            let token = version.document.lock_token.as_ref();
-            let is_held = token.is_some_and(|token| self.held_work.lock().contains_key(token));
-            if is_held && version.document.visible_at > now {
-                continue;
+        let mut limit = ITEMS;
+        loop {
+            let now = clock::now();
+            let until = now + self.poll_ahead();
+            let rows = self.store.query(|| queries::waiting_work(until, &condition, slots, limit)).await?;
+            let found = rows.len();
+            let mut added = 0;
+            // Whether all items that were found are visible, so that there may be others behind them.
+            let mut all_visible = true;
+            for row in rows {
+                let document: WorkDocument = match row.read() {
+                    Ok(document) => document,
+                    Err(error) => {
+                        self.quarantine(&row.instance_id, &row.id, &error.to_string()).await?;
+                        continue;
+                    }
+                };
+                let version = Versioned { document, etag: row.etag };
+                all_visible &= version.document.visible_at <= now;
+                let token = version.document.lock_token.as_ref();
+                let is_held = token.is_some_and(|token| self.held_work.lock().contains_key(token));
+                if is_held && version.document.visible_at > now {
+                    continue;
+                }
+                added += usize::from(self.work.ready.lock().add_found(version, now));
             }
-            added += usize::from(ready.add_found(version, now));
+            // Activities of sessions that other workers have may hide others, so the search goes on behind them.
+            if added > 0 || !all_visible || found < limit || limit >= ITEMS_MAX {
+                return Ok(added);
+            }
+            limit *= 8;
         }
-        Ok(added)
     }
 }
 

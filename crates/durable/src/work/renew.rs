@@ -6,8 +6,9 @@ use crate::clock;
 use crate::core::Core;
 use crate::error::Result;
 use crate::held::work_lost;
+use crate::retry;
 
-/// How often a lost race is tried again.
+/// How often a lost race is tried again. Errors that may pass are not given up while the lock lasts.
 const TRIES: usize = 3;
 
 impl Core {
@@ -33,9 +34,17 @@ impl Core {
                     break;
                 }
                 Err(error) if tries < TRIES && (error.is_lost_race() || error.is_undecided()) => {
-                    held.version = self.read_held_work(held.token.clone()).await?.version;
+                    match self.read_held_work(held.token.clone()).await {
+                        Err(error) if retry::may_pass(&error) => {
+                            retry::wait(&error, tries, held.locked_until()).await;
+                        }
+                        current => held.version = current?.version,
+                    }
                 }
                 Err(error) if error.is_lost_race() => return Err(work_lost(&held.token)),
+                Err(error) if retry::may_pass(&error) => {
+                    retry::wait(&error, tries, held.locked_until()).await;
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -104,3 +104,8 @@ impl ProviderFactory for Factory {
         attempts.values().filter_map(Value::as_u64).max().unwrap_or(0) as u32
     }
 }
+
+/// Whether the tests run in their long form.
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("PERI_DURABLE_LONG").is_some()
+}

@@ -1,0 +1,8 @@
+//! Processes that end at any point, and others that go on with their work.
+
+mod crash_points;
+mod evidence;
+mod killed_processes;
+mod ledger;
+mod process;
+mod workloads;
