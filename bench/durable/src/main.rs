@@ -95,7 +95,15 @@ async fn throughput(options: &Options, peri: &Peri, report: &mut Report) -> Resu
                 for kind in &options.only {
                     let plan = load::Plan { shape, activity_ms, dispatchers, in_flight: 10 * dispatchers.min(8) };
                     let subject = kind.create(peri).await?;
-                    let result = load::for_a_while(&subject, plan, seconds).await?;
+                    let result = match load::for_a_while(&subject, plan, seconds).await {
+                        Ok(result) => result,
+                        // A peer that fails under load has no figure; the others still have.
+                        Err(message) => {
+                            eprintln!("{name}: {} failed: {message}", kind.name());
+                            report.add(&name, kind.name(), f64::NAN, "/s (failed)");
+                            continue;
+                        }
+                    };
                     report.add(&name, kind.name(), result.per_second, "/s");
                     report.add(&format!("{name}: P50 of an orchestration"), kind.name(), result.p50_ms, "ms");
                     report.add(&format!("{name}: P99 of an orchestration"), kind.name(), result.p99_ms, "ms");

@@ -11,7 +11,7 @@ use perihelion_durable::CosmosProvider;
 use crate::factory;
 
 /// How long an orchestration of a test may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A runtime, its provider and a client of it.
 pub(crate) struct Running {
@@ -68,12 +68,12 @@ impl Running {
 
     /// The output of an orchestration that completes.
     pub(crate) async fn wait(&self, instance: &str) -> String {
-        output_of(&self.client, instance, PATIENCE).await
+        output_of(&self.client, instance, WAIT_TIMEOUT).await
     }
 
     /// The error of an orchestration that fails.
     pub(crate) async fn wait_for_failure(&self, instance: &str) -> ErrorDetails {
-        match self.client.wait_for_orchestration(instance, PATIENCE).await {
+        match self.client.wait_for_orchestration(instance, WAIT_TIMEOUT).await {
             Ok(OrchestrationStatus::Failed { details, .. }) => details,
             other => panic!("{instance} should fail: {other:?}"),
         }
@@ -96,7 +96,7 @@ impl Running {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, found).await.expect("the event");
+        tokio::time::timeout(WAIT_TIMEOUT, found).await.expect("the event");
     }
 
     /// Ends the runtime in an orderly way.

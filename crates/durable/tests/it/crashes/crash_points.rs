@@ -13,7 +13,7 @@ use super::process::{LastWrite, Process, provider, provider_options, runtime_opt
 use super::workloads::{self, EVERYTHING, LARGE_TURN, SLOW, Workload};
 use crate::factory;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Runs a workload in a process that ends after so many writes, and lets a second one finish it. Returns whether the
 /// first one ended before the work was done.
@@ -25,7 +25,7 @@ async fn crash_after(workload: Workload, lock_time: Duration, writes: u64, last:
     client.start_orchestration("it", workload.orchestration, "").await.expect("started");
 
     let process = Process::start(&options, lock_time, &ledger, writes, last);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     let mut crashed = false;
     let mut checks = 0;
     while Instant::now() < deadline && !crashed {
@@ -56,7 +56,7 @@ async fn crash_after(workload: Workload, lock_time: Duration, writes: u64, last:
     let runtime = runtime.await;
     let context = format!("{} after {writes} writes, {last:?}", workload.orchestration);
     for (suffix, output) in std::iter::once(&("", workload.output)).chain(workload.started) {
-        match client.wait_for_orchestration(&format!("it{suffix}"), PATIENCE).await {
+        match client.wait_for_orchestration(&format!("it{suffix}"), WAIT_TIMEOUT).await {
             Ok(OrchestrationStatus::Completed { output: found, .. }) => {
                 assert_eq!(found, *output, "{context}")
             }

@@ -24,7 +24,7 @@ use crate::running::output_of;
 /// The variable that makes the test binary a worker: the connection string and the names of the containers.
 const WORKER: &str = "PERI_DURABLE_WORKER";
 /// How long an orchestration may take, whatever is killed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Locks of processes that are killed expire after this time.
 const LOCK_TIME: Duration = Duration::from_secs(3);
 /// The database of the tests.
@@ -235,7 +235,7 @@ async fn run_one(client: &Client, number: usize) -> Duration {
     let started = Instant::now();
     let instance = format!("sums-{number}");
     client.start_orchestration(&instance, "Sums", "").await.expect("started");
-    assert_eq!(output_of(client, &instance, PATIENCE).await, OUTPUT);
+    assert_eq!(output_of(client, &instance, WAIT_TIMEOUT).await, OUTPUT);
     started.elapsed()
 }
 

@@ -7,7 +7,7 @@ use duroxide::{OrchestrationContext, OrchestrationRegistry};
 use super::activities;
 use crate::running::Running;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn requests_are_answered_through_values() {
@@ -26,11 +26,11 @@ async fn requests_are_answered_through_values() {
     let running = Running::start(activities(), orchestrations).await;
     let client = &running.client;
     client.start_orchestration("server", "Server", "").await.expect("started");
-    assert_eq!(client.wait_for_kv_value("server", "state", PATIENCE).await.expect("a value"), "ready");
+    assert_eq!(client.wait_for_kv_value("server", "state", WAIT_TIMEOUT).await.expect("a value"), "ready");
     for request in 1..=3 {
         client.enqueue_event("server", "requests", request.to_string()).await.expect("enqueued");
         let key = format!("response {request}");
-        let response = client.wait_for_kv_value("server", &key, PATIENCE).await.expect("a response");
+        let response = client.wait_for_kv_value("server", &key, WAIT_TIMEOUT).await.expect("a response");
         assert_eq!(response, (request * 2).to_string());
     }
     assert_eq!(running.wait("server").await, "served");

@@ -1,4 +1,4 @@
-//! Versions of orchestrations.
+//! Instances stay with the version of their orchestration.
 
 use duroxide::runtime::VersionPolicy;
 use duroxide::{EventKind, OrchestrationContext, OrchestrationRegistry};
