@@ -15,6 +15,7 @@ mod enqueue;
 mod error;
 mod ids;
 mod key_values;
+pub mod operator;
 mod options;
 mod outbox;
 mod provider;
