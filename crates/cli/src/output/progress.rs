@@ -1,4 +1,4 @@
-//! The progress of an import or export: a bar on a terminal, otherwise a line for every 10,000 items.
+//! The progress of an import, export or purge: a bar on a terminal, otherwise a line for every 10,000 items.
 
 use std::io::IsTerminal as _;
 
@@ -9,7 +9,7 @@ use super::message;
 /// The number of items after which a line is written without a terminal.
 const LINE_EVERY: u64 = 10_000;
 
-/// The progress of an import or export.
+/// The progress of an import, export or purge.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
@@ -29,6 +29,20 @@ impl Progress {
             None => ProgressBar::no_length().with_style(style("{spinner} {msg}  {elapsed}")),
         });
         Progress { bar, done, items: 0 }
+    }
+
+    /// Progress towards a number of items that is known.
+    pub(crate) fn towards(done: &'static str, items: u64) -> Progress {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let form = "{bar:30} {percent:>3} %  {pos}/{len}  {elapsed}, {eta} left";
+            ProgressBar::new(items).with_style(style(form))
+        });
+        Progress { bar, done, items: 0 }
+    }
+
+    /// Counts one more item of those that are known.
+    pub(crate) fn advance(&mut self) {
+        self.step(Some(self.items + 1));
     }
 
     /// Counts one more item; `bytes_read` is the number of bytes that were read from the file.

@@ -182,7 +182,9 @@ impl ChangeFollower {
         self.newest = self.newest.max(document.timestamp);
         let mut changes = Vec::new();
         for (kind, at, detail) in document.changes() {
-            let what = format!("{} {} {}", kind.name(), document.current_execution_id, document.id);
+            // An instance starts once; the rest may happen to each execution.
+            let execution = if kind == ChangeKind::Started { 1 } else { document.current_execution_id };
+            let what = format!("{} {execution} {}", kind.name(), document.id);
             let is_new =
                 at >= self.floor && self.reported.insert((document.instance_id.clone(), what), at).is_none();
             if is_new && self.selects(document) {
@@ -228,12 +230,10 @@ impl Changed {
         if self.status.is_empty() {
             return Vec::new();
         }
-        let mut changes = Vec::new();
+        let mut changes = vec![(ChangeKind::Started, self.created_at, String::new())];
         if self.current_execution_id > 1 {
             let detail = format!("execution {}", self.current_execution_id);
             changes.push((ChangeKind::Continued, self.started_at, detail));
-        } else {
-            changes.push((ChangeKind::Started, self.created_at, String::new()));
         }
         let end = match self.status.as_str() {
             "Completed" => Some((ChangeKind::Completed, self.completed_at)),
