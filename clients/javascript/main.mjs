@@ -23,6 +23,7 @@ import "./scenarios/sessions.mjs";
 import "./scenarios/regions.mjs";
 import "./scenarios/lifetimes.mjs";
 import "./scenarios/search.mjs";
+import "./scenarios/encryption.mjs";
 
 const [endpoint, key, only] = process.argv.slice(2);
 // Idle connections of the SDK would keep the process alive.

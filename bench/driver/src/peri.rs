@@ -1,6 +1,7 @@
 //! `peri up` in a process of its own, and what is in it.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -116,6 +117,19 @@ impl Peri {
             return Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// The metrics of the account, as Prometheus reads them.
+    pub fn metrics(&self) -> Result<String, String> {
+        let address = self.control.trim_start_matches("http://").trim_end_matches('/');
+        let scrape = || -> std::io::Result<String> {
+            let mut socket = TcpStream::connect(address)?;
+            write!(socket, "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+            let mut text = String::new();
+            socket.read_to_string(&mut text)?;
+            Ok(text)
+        };
+        scrape().map_err(|error| format!("the control port at {address}: {error}"))
     }
 
     /// The account, for the drivers.

@@ -265,11 +265,11 @@ pub mod faults {
 /// The parts of [`ContainerProperties`]: indexing, unique keys, conflict resolution and other policies.
 pub mod policies {
     pub use protocol::container::{
-        ChangeFeedPolicy, CompositeOrder, CompositePath, ComputedProperty, ConflictResolutionMode,
-        ConflictResolutionPolicy, DistanceFunction, ExcludedPath, FullTextIndex, FullTextPath,
-        FullTextPolicy, GeospatialConfig, GeospatialType, IncludedPath, IndexingMode, IndexingPolicy,
-        PartitionKeyKind, PartitionKeyPath, PartitionKeyVersion, SpatialIndex, UniqueKey, UniqueKeyPolicy,
-        VectorEmbedding, VectorEmbeddingPolicy, VectorIndex,
+        ChangeFeedPolicy, ClientEncryptionPath, ClientEncryptionPolicy, CompositeOrder, CompositePath,
+        ComputedProperty, ConflictResolutionMode, ConflictResolutionPolicy, DistanceFunction, ExcludedPath,
+        FullTextIndex, FullTextPath, FullTextPolicy, GeospatialConfig, GeospatialType, IncludedPath,
+        IndexingMode, IndexingPolicy, LanguageCode, PartitionKeyKind, PartitionKeyPath, PartitionKeyVersion,
+        SpatialIndex, UniqueKey, UniqueKeyPolicy, VectorEmbedding, VectorEmbeddingPolicy, VectorIndex,
     };
 }
 

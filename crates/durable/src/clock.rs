@@ -12,7 +12,7 @@ pub(crate) type Millis = f64;
 /// The step between two timestamps that would otherwise be equal: a microsecond.
 const STEP: Millis = 0.001;
 
-/// The current time.
+/// The current time in milliseconds.
 pub(crate) fn now() -> Millis {
     #[expect(clippy::disallowed_methods, reason = "the one place of this crate that reads the time")]
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

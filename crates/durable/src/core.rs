@@ -11,11 +11,11 @@ use crate::cache::InstanceCache;
 use crate::clock::{self, Millis, Timestamps};
 use crate::dispatch::{PollSchedule, ReadyInstances, ReadyWork};
 use crate::documents::{MessageDocument, WorkDocument};
+use crate::held::{HeldTurn, HeldWork};
+use crate::leases::LeaseProvider;
 use crate::options::ProviderOptions;
-use crate::slots::{LeaseProvider, SlotSet};
+use crate::slots::SlotSet;
 use crate::store::{Store, Versioned};
-use crate::turn::HeldTurn;
-use crate::work::HeldWork;
 
 /// The container, and what this process knows about it.
 pub(crate) struct Core {

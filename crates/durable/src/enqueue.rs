@@ -30,7 +30,7 @@ impl Core {
         Ok(())
     }
 
-    /// Enqueues an activity.
+    /// Enqueues an activity for any worker.
     pub(crate) async fn enqueue_work(&self, item: &WorkItem) -> Result<()> {
         let document = WorkDocument::new(item, self.timestamps.next())?;
         if document.instance_id.is_empty() {

@@ -11,7 +11,7 @@ pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 /// A failed operation of the provider.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// A request failed.
+    /// A request to the container failed.
     Request(Box<perihelion::Error>),
     /// What was asked for is not possible, now or later; or a lock is lost.
     Invalid(String),

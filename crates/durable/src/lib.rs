@@ -13,8 +13,10 @@ mod dispatch;
 mod documents;
 mod enqueue;
 mod error;
+mod held;
 mod ids;
 mod key_values;
+mod leases;
 pub mod operator;
 mod options;
 mod outbox;
@@ -24,12 +26,15 @@ mod queries;
 mod sessions;
 mod slots;
 mod store;
+mod telemetry;
 mod turn;
 mod work;
 
+pub use leases::{CosmosLeaseProvider, InMemoryLeaseProvider, LeaseProvider};
 pub use options::ProviderOptions;
 pub use provider::CosmosProvider;
-pub use slots::{CosmosLeaseProvider, InMemoryLeaseProvider, LeaseProvider, SLOTS, dispatch_slot};
+pub use slots::{SLOTS, dispatch_slot};
 
 pub use duroxide;
+pub use opentelemetry;
 pub use perihelion;

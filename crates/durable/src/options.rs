@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use opentelemetry::metrics::MeterProvider;
 use perihelion::Throughput;
+
+use crate::telemetry::Telemetry;
 
 /// Options of a [`CosmosProvider`](crate::CosmosProvider).
 ///
@@ -23,6 +26,7 @@ pub struct ProviderOptions {
     pub(crate) history_cache_bytes: usize,
     pub(crate) prefetch: bool,
     pub(crate) retention: Option<Duration>,
+    pub(crate) telemetry: Telemetry,
 }
 
 impl Default for ProviderOptions {
@@ -38,6 +42,7 @@ impl Default for ProviderOptions {
             history_cache_bytes: 64 << 20,
             prefetch: true,
             retention: None,
+            telemetry: Telemetry::default(),
         }
     }
 }
@@ -124,6 +129,14 @@ impl ProviderOptions {
     #[must_use]
     pub fn retention(mut self, time: Duration) -> ProviderOptions {
         self.retention = Some(time);
+        self
+    }
+
+    /// Records turns, activities, lost locks, the outbox and request units through instruments of this meter provider.
+    /// Default: nothing is recorded. Spans and events of `tracing` need no option.
+    #[must_use]
+    pub fn meter_provider(mut self, provider: &dyn MeterProvider) -> ProviderOptions {
+        self.telemetry = Telemetry::of_provider(provider);
         self
     }
 }

@@ -16,9 +16,9 @@ use tokio::task::JoinHandle;
 use crate::admin::named;
 use crate::container;
 use crate::core::Core;
+use crate::leases::{InMemoryLeaseProvider, LeaseProvider};
 use crate::options::ProviderOptions;
 use crate::outbox;
-use crate::slots::{InMemoryLeaseProvider, LeaseProvider};
 use crate::store::Store;
 use crate::turn::Ack;
 
@@ -88,7 +88,7 @@ impl CosmosProvider {
         let container = named("open_container", container::open(client, &options).await)?;
         let leases = leases(&container);
         let interval = options.reconciler_interval;
-        let core = Arc::new(Core::new(Store::new(container), options, leases));
+        let core = Arc::new(Core::new(Store::new(container, options.telemetry.clone()), options, leases));
         let reconciler = tokio::spawn(outbox::run_reconciler(Arc::downgrade(&core), interval));
         Ok(CosmosProvider { core, reconciler })
     }

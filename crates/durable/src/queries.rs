@@ -64,11 +64,6 @@ pub(crate) fn all_of_type(document_type: &str) -> Query {
     Query::new("SELECT * FROM c WHERE c.type = @type").with_parameter("@type", document_type)
 }
 
-/// Ids of all documents of a type, in one partition.
-pub(crate) fn ids_of_type(document_type: &str) -> Query {
-    Query::new("SELECT VALUE c.id FROM c WHERE c.type = @type").with_parameter("@type", document_type)
-}
-
 /// Ids of the history documents of an execution from an event on, in one partition.
 pub(crate) fn history_from(execution_id: u64, event_id: u64) -> Query {
     Query::new(

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::documents::DocumentType;
 use crate::error::{Failure, Result};
+use crate::telemetry::Telemetry;
 
 /// How often a request that may succeed later is repeated, on top of what the driver itself does.
 const RETRIES: u32 = 3;
@@ -26,6 +27,7 @@ pub(crate) struct Store {
     requests: AtomicU64,
     /// Request units, in hundredths.
     charge: AtomicU64,
+    telemetry: Telemetry,
 }
 
 /// A document with its ETag.
@@ -52,8 +54,8 @@ impl Row {
 }
 
 impl Store {
-    pub(crate) fn new(container: ContainerClient) -> Store {
-        Store { container, requests: AtomicU64::new(0), charge: AtomicU64::new(0) }
+    pub(crate) fn new(container: ContainerClient, telemetry: Telemetry) -> Store {
+        Store { container, requests: AtomicU64::new(0), charge: AtomicU64::new(0), telemetry }
     }
 
     /// The client of the container.
@@ -69,6 +71,7 @@ impl Store {
     fn count(&self, requests: u32, charge: f64) {
         self.requests.fetch_add(u64::from(requests), Ordering::Relaxed);
         self.charge.fetch_add((charge * 100.0).round() as u64, Ordering::Relaxed);
+        self.telemetry.charged(charge);
     }
 
     /// Reads a document; none if it does not exist.
@@ -120,14 +123,6 @@ impl Store {
         let response = self.container.replace_item(partition, id, document).if_match(etag).await?;
         self.count(1, response.charge());
         Ok(response.etag().unwrap_or_default().to_owned())
-    }
-
-    /// Creates a document, or replaces the one with its id.
-    pub(crate) async fn upsert(&self, partition: &str, document: &impl Serialize) -> Result<()> {
-        let response =
-            retrying(|| async { Ok(self.container.upsert_item(partition, document).await?) }).await?;
-        self.count(1, response.charge());
-        Ok(())
     }
 
     /// Changes properties of a document.

@@ -98,6 +98,8 @@ pub const READ_KEY_TYPE_RANGE: &str = "EffectivePartitionKeyRange";
 pub const READ_KEY_TYPE_POINT: &str = "EffectivePartitionKey";
 /// The `_rid` of the container that the client intends to address.
 pub const INTENDED_COLLECTION_RID: &str = "x-ms-cosmos-intended-collection-rid";
+/// Whether the client has encrypted what it sends, as the container's encryption policy says.
+pub const IS_CLIENT_ENCRYPTED: &str = "x-ms-cosmos-is-client-encrypted";
 
 // ── Consistency and regions ──
 

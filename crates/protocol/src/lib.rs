@@ -17,7 +17,7 @@
 //! | response | [`status`], [`resource`] | status codes, error bodies, system properties |
 //!
 //! The resources are in [`account`], [`database`], [`container`], [`partition_range`],
-//! [`throughput`] and [`user`], each with its body; [`resource_id`] has their `_rid`s.
+//! [`throughput`], [`user`] and [`client_encryption_key`], each with its body; [`resource_id`] has their `_rid`s.
 //!
 //! # An example
 //!
@@ -51,6 +51,7 @@ pub mod account; // regions, write mode, consistency
 pub mod authorization; // string to sign, HMAC, tokens
 pub mod batch; // batch requests and their results
 pub mod binary_json; // Cosmos binary JSON
+pub mod client_encryption_key; // client encryption key bodies
 pub mod container; // container definition and its validation
 pub mod database; // database bodies
 pub mod headers; // header names

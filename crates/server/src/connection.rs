@@ -109,13 +109,15 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let exchange = Arc::new(context.exchange(activity, encrypted));
-    let service = service_fn(move |request| exchange.respond(request));
+    let service = service_fn(move |request| exchange.respond_in_turn(request));
     let io = TokioIo::new(MonitoredStream::new(stream, Arc::clone(activity)));
     let connection = http1::Builder::new()
         .max_header_size(context.limits.head_bytes_max)
         .max_buf_size(context.limits.head_bytes_max * 2)
         // The server's sweep does this without a timer per request.
         .header_read_timeout(None)
+        // A response stays where it is, and is counted, until it is written: hyper would copy it otherwise.
+        .writev(true)
         .serve_connection(io, service);
     drive(connection, activity).await
 }
@@ -136,7 +138,7 @@ where
     // other streams of its connection.
     let service = service_fn(move |request| {
         let exchange = Arc::clone(&exchange);
-        async move { exchange.respond_multiplexed(request).await }
+        async move { exchange.respond_with_room(request).await }
     });
     let io = TokioIo::new(MonitoredStream::new(stream, Arc::clone(activity)));
     let head_bytes_max = u32::try_from(context.limits.head_bytes_max).unwrap_or(u32::MAX);

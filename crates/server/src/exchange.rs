@@ -23,7 +23,6 @@ use crate::connection_fault::{ConnectionFault, ResponseBody, STALL_MAX};
 use crate::connection_registry::ConnectionRegistry;
 use crate::handler::{Encrypted, Handler, HandlerResponse};
 use crate::request_body::{BodyReadError, BodyReader};
-use crate::unread_responses::ResponseData;
 
 /// How long a request waits while clients leave too many responses unread.
 const UNREAD_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -90,7 +89,7 @@ impl<H: Handler> Exchange<H> {
         let accepted = parts.headers.get(ACCEPT_ENCODING).cloned();
         match self.handle(parts, Bytes::new()) {
             HandlerResponse::Ready(response) if !self.needs_async_work(&response, accepted.as_ref()) => {
-                ExchangeFuture::Ready(Some(self.complete(response, version)))
+                ExchangeFuture::Ready(Some(self.complete(response)))
             }
             response => {
                 let exchange = Arc::clone(self);
@@ -102,13 +101,22 @@ impl<H: Handler> Exchange<H> {
         }
     }
 
-    /// Responds to one of the requests of an HTTP/2 connection, once the clients have read enough of the responses
-    /// that are ready.
-    pub(crate) async fn respond_multiplexed(
+    /// Starts an exchange of an HTTP/1.1 connection, once the clients have read enough of the responses that are
+    /// ready. Most of the time they have.
+    pub(crate) fn respond_in_turn(self: &Arc<Self>, request: Request<Incoming>) -> ExchangeFuture {
+        if self.has_room_for_responses() {
+            return self.respond(request);
+        }
+        let exchange = Arc::clone(self);
+        ExchangeFuture::Pending(Box::pin(async move { exchange.respond_with_room(request).await }))
+    }
+
+    /// Responds to a request once the clients have read enough of the responses that are ready.
+    pub(crate) async fn respond_with_room(
         self: Arc<Self>,
         request: Request<Incoming>,
     ) -> Result<Response<ResponseBody>, ClientDisconnected> {
-        if self.activity.unread.total().bytes() >= self.unread_bytes_max {
+        if !self.has_room_for_responses() {
             let _in_flight = self.activity.begin_request();
             if tokio::time::timeout(UNREAD_WAIT_MAX, self.close_unread()).await.is_err() {
                 let response = error_response(
@@ -116,10 +124,14 @@ impl<H: Handler> Exchange<H> {
                     "ServiceUnavailable",
                     "clients leave too many responses unread",
                 );
-                return Ok(self.complete(response, Version::HTTP_2));
+                return Ok(self.complete(response));
             }
         }
         self.respond(request).await
+    }
+
+    fn has_room_for_responses(&self) -> bool {
+        self.activity.unread.total().bytes() < self.unread_bytes_max
     }
 
     /// Closes connections, those with the oldest unread responses first, until there is room for more.
@@ -138,14 +150,9 @@ impl<H: Handler> Exchange<H> {
         }
     }
 
-    /// A response as hyper sends it. What an HTTP/2 client does not read is counted.
-    fn complete(&self, response: Response<Bytes>, version: Version) -> Response<ResponseBody> {
-        response.map(|body| {
-            ResponseBody::complete(match version {
-                Version::HTTP_2 => self.activity.unread.count(body),
-                _ => ResponseData::uncounted(body),
-            })
-        })
+    /// A response as hyper sends it. What the client does not read is counted.
+    fn complete(&self, response: Response<Bytes>) -> Response<ResponseBody> {
+        response.map(|body| ResponseBody::complete(self.activity.unread.count(body)))
     }
 
     async fn respond_with_body(
@@ -170,7 +177,7 @@ impl<H: Handler> Exchange<H> {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                     self.drain(&parts, unread);
                 }
-                return Ok(self.complete(response, version));
+                return Ok(self.complete(response));
             }
         };
         let accepted = parts.headers.get(ACCEPT_ENCODING).cloned();
@@ -195,7 +202,7 @@ impl<H: Handler> Exchange<H> {
         if self.should_compress(&response, accepted.as_ref()) {
             response = gzip(response).await;
         }
-        Ok(self.complete(response, version))
+        Ok(self.complete(response))
     }
 
     /// Reads the rest of a body that is not wanted and drops it, while the response is sent. Most clients read their
@@ -251,7 +258,7 @@ impl<H: Handler> Exchange<H> {
                 if version < Version::HTTP_2 {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
-                Ok(self.complete(response, version))
+                Ok(self.complete(response))
             }
         }
     }

@@ -1,7 +1,7 @@
-//! Responses that an HTTP/2 client has not read yet, counted by connection and for the whole server.
+//! Responses that clients have not read yet, counted by connection and for the whole server.
 //!
-//! A stream without window holds its response in memory, and the socket is not blocked meanwhile. So each response
-//! is counted from the moment it is ready until its last byte is written ([`ResponseData`]). A connection that lets
+//! A client that does not read leaves its response in memory: one on each HTTP/1.1 connection, and one on each stream
+//! of an HTTP/2 connection, whose socket is not even blocked meanwhile. So each response is counted from the moment it is ready until its last byte is written ([`ResponseData`]). A connection that lets
 //! one wait for too long is closed (`timeout_policy`), and where all of them together exceed the limit, the
 //! connection with the oldest unread response is closed at once, before another request is handled.
 
@@ -13,7 +13,7 @@ use bytes::{Buf, Bytes};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Responses up to this size are not counted: the number of streams bounds them.
+/// Responses up to this size are not counted: the number of connections and streams bounds them.
 const COUNTED_BYTES_MIN: usize = 1024;
 
 /// The bytes of all unread responses of one server.

@@ -16,8 +16,10 @@ pub struct QuerySchema {
     pub geometry: GeometryKind,
     /// The distance function of each vector path.
     pub vector_policies: Vec<VectorPolicy>,
-    /// The language whose stemming full-text search uses.
+    /// The language of full-text search in paths that have no language of their own.
     pub full_text_language: FullTextLanguage,
+    /// The paths whose language the container's policy names.
+    pub full_text_paths: Vec<FullTextPathLanguage>,
 }
 
 /// A computed property, which queries can read although items do not store it.
@@ -48,7 +50,16 @@ pub struct VectorPolicy {
     pub distance: DistanceFunction,
 }
 
-/// The language of a container's full-text paths.
+/// The language of one full-text path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FullTextPathLanguage {
+    /// The path as the policy writes it: `/abstract` or `/a/b`.
+    pub path: String,
+    /// The language of the texts at the path.
+    pub language: FullTextLanguage,
+}
+
+/// The language of a text that is searched, which decides about stop words and endings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FullTextLanguage {
     /// English, with the language tag `en-US`.
@@ -67,6 +78,16 @@ pub enum FullTextLanguage {
 }
 
 impl FullTextLanguage {
+    /// All languages, once each.
+    pub(crate) const ALL: [FullTextLanguage; 6] = [
+        FullTextLanguage::English,
+        FullTextLanguage::French,
+        FullTextLanguage::German,
+        FullTextLanguage::Italian,
+        FullTextLanguage::Portuguese,
+        FullTextLanguage::Spanish,
+    ];
+
     /// Parses a language tag such as `en-US`; only the part before the dash matters.
     pub fn from_tag(tag: &str) -> Option<FullTextLanguage> {
         let primary = tag.split('-').next().unwrap_or(tag);
@@ -85,6 +106,11 @@ impl FullTextLanguage {
 }
 
 impl QuerySchema {
+    /// The language of the text at `path` (written as in the policy, `/a/b`), if the policy names one.
+    pub(crate) fn full_text_language_of(&self, path: &str) -> Option<FullTextLanguage> {
+        self.full_text_paths.iter().find(|known| known.path == path).map(|known| known.language)
+    }
+
     /// The distance function of the vector at `path` (written as in the policy, `/a/b`), if the
     /// container declares one.
     pub fn distance_function(&self, path: &str) -> Option<DistanceFunction> {

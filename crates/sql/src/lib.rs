@@ -32,8 +32,8 @@ pub use access_path::{AccessPath, PartitionKeyFilter};
 pub use bind::check_computed_property;
 pub use bound::{InputOrder, RowOrigin};
 pub use context::{
-    ComputedProperty, DistanceFunction, FullTextLanguage, GeometryKind, QueryContext, QuerySchema,
-    VectorPolicy,
+    ComputedProperty, DistanceFunction, FullTextLanguage, FullTextPathLanguage, GeometryKind, QueryContext,
+    QuerySchema, VectorPolicy,
 };
 pub use error::SqlError;
 pub use evaluate::{InputDemand, UnmergedRow};

@@ -312,7 +312,8 @@ fn close(section: Option<Section>, cases: &mut [Case], shared: &mut Settings, fi
 }
 
 /// `{"computedProperties": [{"name", "query"}], "geometry": "Geography" | "Geometry",
-/// "vectors": {"/path": "cosine"}, "language": "en-US"}`, every member optional.
+/// "vectors": {"/path": "cosine"}, "language": "en-US", "languages": {"/path": "fr-FR"}}`, every member
+/// optional.
 fn read_schema(text: &str) -> Option<QuerySchema> {
     let given: Json = serde_json::from_str(text).ok()?;
     let mut schema = QuerySchema::default();
@@ -339,6 +340,12 @@ fn read_schema(text: &str) -> Option<QuerySchema> {
                 }
             }
             "language" => schema.full_text_language = sql::FullTextLanguage::from_tag(member.as_str()?)?,
+            "languages" => {
+                for (path, tag) in member.as_object()? {
+                    let language = sql::FullTextLanguage::from_tag(tag.as_str()?)?;
+                    schema.full_text_paths.push(sql::FullTextPathLanguage { path: path.clone(), language });
+                }
+            }
             _ => return None,
         }
     }

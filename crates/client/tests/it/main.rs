@@ -15,6 +15,7 @@ mod examples;
 mod fake_account;
 mod faults;
 mod feeds;
+mod held_split;
 mod https;
 mod items;
 mod options;

@@ -176,7 +176,7 @@ impl Core {
 /// Which instances a filter selects from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Selection {
-    /// All of them.
+    /// All instances, whatever their status.
     All,
     /// Those that have ended and that no other instance has started.
     EndedRoots,

@@ -161,7 +161,7 @@ impl ReadyWork {
     }
 
     /// Notes that a worker asks for an item.
-    pub(crate) fn asked(&mut self, filter: &WorkFilter, lock_time: Millis) {
+    pub(crate) fn note_request(&mut self, filter: &WorkFilter, lock_time: Millis) {
         self.recent = Some((filter.clone(), lock_time));
     }
 
@@ -266,7 +266,7 @@ mod tests {
         let mut ready = ReadyWork::default();
         let item = document(None);
         assert_eq!(ready.prefetch(&item).items, 0, "nobody asked yet");
-        ready.asked(&filter(TagFilter::DefaultOnly), 30_000.0);
+        ready.note_request(&filter(TagFilter::DefaultOnly), 30_000.0);
         let first = ready.wait(&filter(TagFilter::DefaultOnly));
         ready.wait(&filter(TagFilter::tags(["gpu"])));
         assert_eq!(ready.prefetch(&item), Prefetch { items: 1, lock_time: 30_000.0 });

@@ -1,4 +1,4 @@
-//! Messages to instances.
+//! Messages that wait for instances.
 
 use duroxide::providers::WorkItem;
 use serde::{Deserialize, Serialize};

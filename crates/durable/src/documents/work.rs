@@ -1,4 +1,4 @@
-//! Activities to execute.
+//! Activities that wait for workers.
 
 use duroxide::providers::WorkItem;
 use serde::{Deserialize, Serialize};

@@ -7,8 +7,8 @@ use perihelion::{CosmosClient, ErrorKind};
 use super::{Operator, OperatorError};
 use crate::container;
 use crate::core::Core;
+use crate::leases::InMemoryLeaseProvider;
 use crate::options::ProviderOptions;
-use crate::slots::InMemoryLeaseProvider;
 use crate::store::Store;
 
 impl Operator {
@@ -27,7 +27,9 @@ impl Operator {
             Err(error) => return Err(error.into()),
         };
         let leases = Arc::new(InMemoryLeaseProvider::new());
-        Ok(Operator { core: Arc::new(Core::new(Store::new(found), options, leases)) })
+        Ok(Operator {
+            core: Arc::new(Core::new(Store::new(found, options.telemetry.clone()), options, leases)),
+        })
     }
 }
 

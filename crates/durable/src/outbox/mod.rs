@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 
+use crate::clock;
 use crate::core::Core;
 use crate::documents::IntentDocument;
 use crate::error::Result;
@@ -46,6 +47,7 @@ impl Core {
     /// Delivers one message. One that was delivered before has an effect only once: its id is taken.
     pub(crate) async fn deliver_one(&self, intent: &IntentDocument) -> Result<()> {
         let created = self.store.create_own(&intent.target_instance_id, &intent.payload).await?;
+        self.options.telemetry.delivered(clock::now() - intent.created_at as f64);
         if created.is_some() {
             self.announce_messages([intent.payload.clone()]);
         }

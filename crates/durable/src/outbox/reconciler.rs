@@ -29,6 +29,7 @@ pub(crate) async fn run(core: Weak<Core>, interval: Duration) {
         let Some(core) = core.upgrade() else { return };
         release_aged(&core).await;
         forget_expired(&core);
+        core.options.telemetry.waiting(core.instances.ready.lock().len(), core.work.ready.lock().len());
         let now = clock::now();
         if now < next_round {
             continue;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use perihelion::{Batch, Patch};
 
-use super::{HeldTurn, lock_lost};
 use crate::clock::{self, Millis};
 use crate::core::Core;
 use crate::error::Result;
+use crate::held::{HeldTurn, turn_lost};
 
 /// How often a lost race is tried again.
 const TRIES: usize = 3;
@@ -23,7 +23,7 @@ impl Core {
         let held = self.held_turn(token).await?;
         let mut held = held.lock().await;
         if held.ended {
-            return Err(lock_lost(&held.token));
+            return Err(turn_lost(&held.token));
         }
         let visible_at = delay.map(|delay| clock::now() + clock::millis(delay));
         let released = self.release_turn(&mut held, visible_at, ignore_attempt).await;
@@ -61,7 +61,7 @@ impl Core {
                     let current = self.read_instance(instance).await?;
                     held.refresh(current)?;
                 }
-                Err(error) if error.is_lost_race() => return Err(lock_lost(&held.token)),
+                Err(error) if error.is_lost_race() => return Err(turn_lost(&held.token)),
                 Err(error) => return Err(error),
             }
         }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use perihelion::Batch;
+use tracing::Instrument;
 
-use super::HeldTurn;
 use super::batch::{BYTES_MAX, OPERATIONS_MAX, Write};
 use super::plan::{AckPlan, plan};
 use crate::cache::CachedInstance;
@@ -13,9 +13,11 @@ use crate::core::Core;
 use crate::dispatch::LockedWork;
 use crate::documents::{IntentDocument, Tombstone, WorkDocument, is_from_outbox};
 use crate::error::Result;
+use crate::held::HeldTurn;
 use crate::ids::WorkToken;
 use crate::queries;
 use crate::store::Versioned;
+use crate::telemetry::LockKind;
 
 pub(crate) use super::plan::Ack;
 
@@ -37,14 +39,19 @@ impl Core {
         let held = self.held_turn(token).await?;
         let mut held = held.lock().await;
         let instance = held.instance().to_owned();
-        let committed = Box::pin(self.commit(&mut held, &ack)).await;
+        let span = tracing::debug_span!("durable.turn", instance, execution = ack.execution_id);
+        let committed = Box::pin(self.commit(&mut held, &ack)).instrument(span).await;
         let (plan, committed) = match committed {
             Ok(committed) => committed,
             Err(error) => {
                 self.cache.remove(&instance);
+                if held.check_lock(clock::now()).is_err() {
+                    self.options.telemetry.lock_lost(LockKind::Turn);
+                }
                 return Err(error);
             }
         };
+        self.options.telemetry.turn_committed(clock::now() - held.locked_at);
         held.ended = true;
         self.turns.lock().remove(token);
         let intents = self.note_commit(&held, ack, plan, committed);

@@ -7,7 +7,6 @@ use duroxide::EventKind;
 use duroxide::providers::{DispatcherCapabilityFilter, OrchestrationItem, WorkItem};
 use perihelion::Patch;
 
-use super::HeldTurn;
 use crate::cache::CachedInstance;
 use crate::clock::{self, Millis};
 use crate::core::Core;
@@ -17,6 +16,7 @@ use crate::documents::{
     check_version,
 };
 use crate::error::{Failure, Result};
+use crate::held::HeldTurn;
 use crate::ids::{self, TurnToken};
 use crate::key_values::{self, KeyValues};
 use crate::queries;
@@ -151,7 +151,14 @@ impl Core {
         document.lock(&token.text, until, &covered);
         let etag = self.write_lock(&document, cached.map(|cached| cached.version.etag.as_str())).await?;
         let version = Versioned { document, etag };
-        let mut held = HeldTurn { token, version, history: None, key_values: Arc::default(), ended: false };
+        let mut held = HeldTurn {
+            token,
+            version,
+            history: None,
+            key_values: Arc::default(),
+            locked_at: now,
+            ended: false,
+        };
         match self.load(&mut held, cached, messages).await {
             Ok(item) => Ok(LockAttempt::Locked(Box::new((held, item)))),
             Err(error) => {

@@ -12,66 +12,16 @@ mod staged;
 
 use std::sync::Arc;
 
-use duroxide::Event;
-
-use crate::clock::Millis;
 use crate::core::Core;
 use crate::documents::InstanceDocument;
-use crate::error::{Failure, Result};
+use crate::error::Result;
+use crate::held::{HeldTurn, turn_lost};
 use crate::ids::{self, TurnToken};
-use crate::key_values::KeyValues;
 use crate::store::Versioned;
 
 pub(crate) use ack::Ack;
 pub(crate) use plan::{count_events, history_documents, target_instance};
 pub(crate) use staged::release;
-
-/// A turn that the runtime has: a locked instance.
-#[derive(Clone, Debug)]
-pub(crate) struct HeldTurn {
-    pub(crate) token: TurnToken,
-    /// The document with the lock.
-    pub(crate) version: Versioned<InstanceDocument>,
-    /// The history of the current execution; none if it cannot be read.
-    pub(crate) history: Option<Arc<Vec<Event>>>,
-    pub(crate) key_values: Arc<KeyValues>,
-    /// Whether the turn was committed or given back.
-    pub(crate) ended: bool,
-}
-
-impl HeldTurn {
-    /// Checks that the turn still has its lock.
-    fn check_lock(&self, now: Millis) -> Result<()> {
-        if self.ended || self.locked_until() <= now { Err(lock_lost(&self.token)) } else { Ok(()) }
-    }
-
-    pub(crate) fn instance(&self) -> &str {
-        &self.token.instance
-    }
-
-    fn locked_until(&self) -> Millis {
-        self.version.document.locked_until.unwrap_or(0.0)
-    }
-
-    /// Takes over the document as the container has it now, if this turn still has the lock.
-    fn refresh(&mut self, current: Option<Versioned<InstanceDocument>>) -> Result<()> {
-        match current {
-            Some(current) if current.document.lock_token.as_deref() == Some(self.token.text.as_str()) => {
-                self.version = current;
-                Ok(())
-            }
-            _ => Err(lock_lost(&self.token)),
-        }
-    }
-}
-
-/// The error of a turn whose lock is gone.
-fn lock_lost(token: &TurnToken) -> Failure {
-    Failure::invalid(format!(
-        "Invalid lock token: the lock on instance {:?} expired, was released or is somebody else's",
-        token.instance
-    ))
-}
 
 impl Core {
     /// The turn of a lock token: of this provider, or of another one as its document describes it.
@@ -81,12 +31,19 @@ impl Core {
         }
         let token = TurnToken::parse(token)?;
         ids::check_instance_id(&token.instance)?;
-        let Some(version) = self.read_instance(&token.instance).await? else { return Err(lock_lost(&token)) };
+        let Some(version) = self.read_instance(&token.instance).await? else { return Err(turn_lost(&token)) };
         if version.document.lock_token.as_deref() != Some(token.text.as_str()) {
-            return Err(lock_lost(&token));
+            return Err(turn_lost(&token));
         }
         let (history, key_values) = self.read_state(&version.document).await?;
-        let held = HeldTurn { token, version, history: history.ok(), key_values, ended: false };
+        let held = HeldTurn {
+            token,
+            version,
+            history: history.ok(),
+            key_values,
+            locked_at: crate::clock::now(),
+            ended: false,
+        };
         Ok(Arc::new(tokio::sync::Mutex::new(held)))
     }
 

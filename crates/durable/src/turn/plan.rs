@@ -4,13 +4,13 @@ use duroxide::providers::{ExecutionMetadata, WorkItem};
 use duroxide::{Event, EventKind};
 use serde_json::value::to_raw_value;
 
-use super::HeldTurn;
 use crate::clock::Millis;
 use crate::documents::{
     ExecutionDocument, HistoryDocument, InstanceDocument, IntentDocument, KeyValuesDocument, MessageDocument,
     PinnedVersion, WorkDocument, is_terminal,
 };
 use crate::error::{Failure, Result};
+use crate::held::HeldTurn;
 use crate::ids;
 use crate::key_values;
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::lock_lost;
 use crate::clock;
 use crate::core::Core;
 use crate::error::Result;
+use crate::held::turn_lost;
 
 /// How often a lost race is tried again.
 const TRIES: usize = 3;
@@ -35,7 +35,7 @@ impl Core {
                     let current = self.read_instance(held.instance()).await?;
                     held.refresh(current)?;
                 }
-                Err(error) if error.is_lost_race() => return Err(lock_lost(&held.token)),
+                Err(error) if error.is_lost_race() => return Err(turn_lost(&held.token)),
                 Err(error) => return Err(error),
             }
         }

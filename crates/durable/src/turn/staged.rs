@@ -11,13 +11,13 @@ use perihelion::{Batch, Patch};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::HeldTurn;
 use super::ack::{Committed, shared_writes};
 use super::batch::{OPERATIONS_MAX, Write, split};
 use super::plan::AckPlan;
 use crate::core::Core;
 use crate::documents::{DocumentType, InstanceDocument, ReleaseDocument};
 use crate::error::Result;
+use crate::held::HeldTurn;
 use crate::queries;
 
 impl Core {

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::lock_lost;
 use crate::clock;
 use crate::core::Core;
 use crate::dispatch::LockedWork;
 use crate::error::Result;
+use crate::held::work_lost;
 
 /// How often a lost race is tried again.
 const TRIES: usize = 3;
@@ -63,7 +63,7 @@ impl Core {
                         }
                     }
                 }
-                Err(error) if error.is_lost_race() => return Err(lock_lost(&held.token)),
+                Err(error) if error.is_lost_race() => return Err(work_lost(&held.token)),
                 Err(error) => return Err(error),
             }
         }

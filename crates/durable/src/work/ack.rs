@@ -3,11 +3,12 @@
 use duroxide::providers::WorkItem;
 use perihelion::Batch;
 
-use super::lock_lost;
 use crate::clock;
 use crate::core::Core;
 use crate::documents::MessageDocument;
 use crate::error::{Failure, Result};
+use crate::held::work_lost;
+use crate::telemetry::LockKind;
 
 /// How often a lost race is tried again.
 const TRIES: usize = 4;
@@ -37,6 +38,7 @@ impl Core {
             tries += 1;
             if let Err(lost) = held.check_lock(clock::now()) {
                 self.work_ended(token, clock::now());
+                self.options.telemetry.lock_lost(LockKind::Activity);
                 return Err(lost);
             }
             let (instance, document) = (&held.token.instance, &held.token.document);
@@ -58,8 +60,9 @@ impl Core {
                 Err(Failure::Invalid(_)) if error.is_undecided() => break,
                 Err(lost) => {
                     self.work_ended(token, clock::now());
+                    self.options.telemetry.lock_lost(LockKind::Activity);
                     return Err(match lost {
-                        Failure::Invalid(_) => lock_lost(&held.token),
+                        Failure::Invalid(_) => work_lost(&held.token),
                         other => other,
                     });
                 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 use duroxide::providers::{SessionFetchConfig, TagFilter, WorkItem};
 use tokio::sync::oneshot;
 
-use super::HeldWork;
 use crate::clock::{self, Millis};
 use crate::core::Core;
 use crate::dispatch::{LockedWork, WorkFilter};
 use crate::documents::{WorkDocument, check_version};
 use crate::error::Result;
+use crate::held::HeldWork;
 use crate::ids::WorkToken;
 use crate::store::Versioned;
 
@@ -57,7 +57,7 @@ impl Core {
             lock_time: clock::millis(lock_timeout),
             session: session.cloned(),
         };
-        self.work.ready.lock().asked(&request.filter, request.lock_time);
+        self.work.ready.lock().note_request(&request.filter, request.lock_time);
         let mut has_polled = false;
         loop {
             let woken = self.work.wake.notified();

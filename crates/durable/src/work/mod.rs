@@ -9,37 +9,10 @@ mod renew;
 use crate::clock::Millis;
 use crate::core::Core;
 use crate::documents::WorkDocument;
-use crate::error::{Failure, Result};
+use crate::error::Result;
+use crate::held::{HeldWork, work_lost};
 use crate::ids::WorkToken;
 use crate::store::Versioned;
-
-/// An activity that the runtime has: a locked work item.
-#[derive(Clone, Debug)]
-pub(crate) struct HeldWork {
-    pub(crate) token: WorkToken,
-    /// The document with the lock.
-    pub(crate) version: Versioned<WorkDocument>,
-    /// When the runtime got it; none if another provider gave it out.
-    pub(crate) started_at: Option<Millis>,
-}
-
-impl HeldWork {
-    /// Checks that the lock has not expired.
-    fn check_lock(&self, now: Millis) -> Result<()> {
-        match self.version.document.locked_until {
-            Some(until) if until > now => Ok(()),
-            _ => Err(lock_lost(&self.token)),
-        }
-    }
-}
-
-/// The error of a work item whose lock is gone.
-fn lock_lost(token: &WorkToken) -> Failure {
-    Failure::invalid(format!(
-        "Activity was cancelled or lock expired: this worker no longer has the lock on an activity of instance {:?}",
-        token.instance
-    ))
-}
 
 impl Core {
     /// The work item of a lock token: of this provider, or of another one as its document describes it.
@@ -59,7 +32,7 @@ impl Core {
             Some(version) if version.document.lock_token.as_deref() == Some(token.text.as_str()) => {
                 Ok(HeldWork { token, version, started_at: None })
             }
-            _ => Err(lock_lost(&token)),
+            _ => Err(work_lost(&token)),
         }
     }
 
@@ -68,6 +41,7 @@ impl Core {
         let held = self.held_work.lock().remove(token);
         if let Some(started_at) = held.and_then(|held| held.started_at) {
             self.work.ready.lock().finished(now - started_at);
+            self.options.telemetry.activity_ended(now - started_at);
         }
     }
 }

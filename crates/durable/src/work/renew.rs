@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::lock_lost;
 use crate::clock;
 use crate::core::Core;
 use crate::error::Result;
+use crate::held::work_lost;
 
 /// How often a lost race is tried again.
 const TRIES: usize = 3;
@@ -35,7 +35,7 @@ impl Core {
                 Err(error) if tries < TRIES && (error.is_lost_race() || error.is_undecided()) => {
                     held.version = self.read_held_work(held.token.clone()).await?.version;
                 }
-                Err(error) if error.is_lost_race() => return Err(lock_lost(&held.token)),
+                Err(error) if error.is_lost_race() => return Err(work_lost(&held.token)),
                 Err(error) => return Err(error),
             }
         }

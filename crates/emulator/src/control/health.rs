@@ -17,9 +17,12 @@ fn live(_: &Control, _: &ControlRequest) -> ControlResult {
 }
 
 /// The control port opens after the account, so the account is ready. With a data directory, its state is
-/// included.
+/// included; so are the counts of requests by encoding and by consistency level.
 fn ready(control: &Control, _: &ControlRequest) -> ControlResult {
-    let Some(disk) = &control.account.disk else { return super::json(&json!({ "status": "ready" })) };
+    let requests = control.request_log.forms.to_json();
+    let Some(disk) = &control.account.disk else {
+        return super::json(&json!({ "status": "ready", "requests": requests }));
+    };
     let DataDirHealth {
         path,
         truncated_tail: torn,
@@ -40,8 +43,8 @@ fn ready(control: &Control, _: &ControlRequest) -> ControlResult {
     match is_broken {
         true => super::response::json_with(
             StatusCode::SERVICE_UNAVAILABLE,
-            &json!({ "status": "takes no writes", "data": data }),
+            &json!({ "status": "takes no writes", "data": data, "requests": requests }),
         ),
-        false => super::json(&json!({ "status": "ready", "data": data })),
+        false => super::json(&json!({ "status": "ready", "data": data, "requests": requests })),
     }
 }

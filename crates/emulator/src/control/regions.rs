@@ -78,7 +78,7 @@ impl From<TopologyError> for ControlError {
             TopologyError::NothingToFailOver
             | TopologyError::NoPartitionFailover
             | TopologyError::IsWriteRegion(_)
-            | TopologyError::WriteRegionsAreFixed
+            | TopologyError::ReplicationPaused(_)
             | TopologyError::Removed(_) => ControlError::conflict(message),
             TopologyError::NotPersisted(_) => ControlError::unavailable(message),
             _ => ControlError::bad_request(message),

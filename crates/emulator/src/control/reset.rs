@@ -29,7 +29,12 @@ fn reset(control: &Control, request: &ControlRequest) -> ControlResult {
                 return Err(ControlError::unavailable(error.to_string()));
             }
             // Somebody else deleted it first.
-            Err(CatalogError::NotFound | CatalogError::OwnerNotFound | CatalogError::AlreadyExists) => {}
+            Err(
+                CatalogError::NotFound
+                | CatalogError::OwnerNotFound
+                | CatalogError::AlreadyExists
+                | CatalogError::UnknownEncryptionKeys(_),
+            ) => {}
         }
     }
     super::json(&json!({ "deleted": deleted }))

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::USER_AGENT;
+use http::header::{CONTENT_LOCATION, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderValue, Request, Response};
 use protocol::headers as name;
@@ -36,10 +36,10 @@ use crate::faults::AccountFaults;
 use crate::handlers;
 use crate::hosted::HostedAccount;
 use crate::request::{
-    self, Call, ContainerIds, EvaluationClass, Operation, Principal, RequestHeaders, RequestLine,
+    self, Call, ContainerIds, EvaluationClass, Operation, Origin, Principal, RequestHeaders, RequestLine,
     WriteTarget, activity_id,
 };
-use crate::request_log::{ActivityText, RequestArrival, RequestLog, ResponseSummary};
+use crate::request_log::{ActivityText, RequestArrival, RequestForm, RequestLog, ResponseSummary};
 use crate::response::{CommonHeaders, Reply, ServiceError};
 use destination::{Destination, Endpoint};
 use in_flight::{InFlightRequest, PanicRecorder};
@@ -159,6 +159,11 @@ impl Gateway {
                 error.into_reply(&activity_text, parts.uri.path())
             }
         };
+        if !reply.body.is_empty()
+            && let Ok(location) = HeaderValue::try_from(Origin::of(parts, headers).location(parts.uri.path()))
+        {
+            reply.headers.insert(CONTENT_LOCATION, location);
+        }
         reply.sync_sequence = pending_sync;
         Ok(self.build_response(reply, activity, operation, handling.uptime))
     }
@@ -280,6 +285,12 @@ impl Gateway {
             Operation::ReadAccount => topology.consistency,
             _ => request::consistency::level(headers, topology.consistency)?,
         };
+        if evaluation == EvaluationClass::Quick {
+            let asks = headers.consistency_level.is_some() || headers.read_consistency_strategy.is_some();
+            let form =
+                RequestForm { wants_binary: headers.wants_binary_json(), level: asks.then_some(level) };
+            self.request_log.forms.count(form, &body);
+        }
         check_region(region, &topology, &operation, headers)?;
         let read_context = topology.read_context(region, level, uptime);
         drop(topology);

@@ -108,6 +108,7 @@ fn operation_kind(operation: &Operation<'_>) -> OperationKind {
         Operation::Databases(verb)
         | Operation::Containers(_, verb)
         | Operation::Users(_, verb)
+        | Operation::ClientEncryptionKeys(_, verb)
         | Operation::Scripts(_, _, verb)
         | Operation::Permissions(_, verb) => match verb {
             FeedVerb::List => OperationKind::ReadFeed,
@@ -117,6 +118,7 @@ fn operation_kind(operation: &Operation<'_>) -> OperationKind {
         },
         Operation::Container(_, verb)
         | Operation::User(_, verb)
+        | Operation::ClientEncryptionKey(_, verb)
         | Operation::Permission(_, _, verb)
         | Operation::Script(_, _, ScriptVerb::Manage(verb)) => match verb {
             ResourceVerb::Read => OperationKind::Read,

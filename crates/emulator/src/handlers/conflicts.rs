@@ -23,7 +23,13 @@ pub(crate) fn handle(
 ) -> Result<Reply, ServiceError> {
     let feed = Feed { parent: &container.system.rid, plural: "Conflicts" };
     match verb {
-        ConflictVerb::List => Ok(feed.reply(all(call, container).iter())),
+        ConflictVerb::List => {
+            let mut conflicts = all(call, container);
+            if call.headers.is_reversed()? {
+                conflicts.reverse();
+            }
+            Ok(feed.reply(conflicts.iter()))
+        }
         ConflictVerb::Query => {
             let headers = call.headers;
             if headers.partition_key.is_none() && headers.partition_key_range_id.is_none() {

@@ -11,11 +11,11 @@ use protocol::throughput::Throughput;
 use sql::ComputedProperty;
 use sql::ast::Selection;
 
-use super::feed::{Feed, FeedEntry, parse_continuation};
+use super::feed::{Feed, FeedEntry, parse_position};
 use super::{check_container_rid, condition, metadata_query, offers};
 use crate::request::{Call, ContainerIds, FeedVerb, RequestHeaders, ResourceVerb};
 use crate::response::{QUOTA, QuotaUsage, Reply, ServiceError};
-use engine::catalog::{ContainerEntry, DatabaseEntry, NewContainer};
+use engine::catalog::{ContainerEntry, DatabaseEntry, ListPosition, NewContainer};
 use engine::charge::throughput::{THROUGHPUT_DEFAULT, initial_partition_count, shared_partition_count};
 use engine::store::Partitioning;
 
@@ -48,8 +48,8 @@ pub(crate) fn handle(
 /// `GET …/colls`: lists the containers of a database, oldest first.
 fn list(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {
     let database = find_database(call, database)?;
-    let after: Option<ContainerRid> = parse_continuation(call.headers)?;
-    let containers = database.containers_after(after);
+    let position: ListPosition<ContainerRid> = parse_position(call.headers)?;
+    let containers = database.containers_after(position);
     container_feed(&database).page(
         call,
         containers.map(|entry| FeedEntry { rid: entry.system.rid.clone(), json: entry.json.clone() }),

@@ -3,10 +3,11 @@
 use protocol::database::DatabaseProperties;
 use protocol::resource_id::DatabaseRid;
 
-use super::feed::{Feed, FeedEntry, parse_continuation};
+use super::feed::{Feed, FeedEntry, parse_position};
 use super::{condition, metadata_query, offers};
 use crate::request::{Call, DatabaseVerb, FeedVerb};
 use crate::response::{Reply, ServiceError};
+use engine::catalog::ListPosition;
 
 /// Request units of creating or deleting a database.
 const WRITE_CHARGE: f64 = 4.95;
@@ -33,9 +34,9 @@ pub(crate) fn handle(call: &Call<'_>, id: &str, verb: DatabaseVerb) -> Result<Re
 
 /// `GET /dbs`: lists the databases, oldest first.
 fn list(call: &Call<'_>) -> Result<Reply, ServiceError> {
-    let after: Option<DatabaseRid> = parse_continuation(call.headers)?;
+    let position: ListPosition<DatabaseRid> = parse_position(call.headers)?;
     let snapshot = call.account.catalog.snapshot();
-    let databases = snapshot.databases_after(after);
+    let databases = snapshot.databases_after(position);
     FEED.page(
         call,
         databases.map(|entry| FeedEntry { rid: entry.system.rid.clone(), json: entry.json.clone() }),

@@ -1,6 +1,6 @@
 //! Pages of a feed: the JSON envelope, the page size, the continuation token.
 //!
-//! Input: resources in the order of their `_rid`s, and the paging headers. Output: one page. A continuation
+//! Input: resources in the order of their `_rid`s, or in reverse, and the paging headers. Output: one page. A continuation
 //! token names the last resource of the previous page, so a page starts in the right place whatever was created
 //! or deleted in between.
 
@@ -12,6 +12,7 @@ use protocol::headers as name;
 
 use crate::request::{Call, RequestHeaders};
 use crate::response::{Reply, ServiceError};
+use engine::catalog::ListPosition;
 
 /// How many resources a page has when the client does not set a page size.
 pub(crate) const PAGE_ITEMS_DEFAULT: usize = 100;
@@ -84,16 +85,18 @@ fn continuation(rid: &str) -> HeaderValue {
         .expect("a _rid is base64, which fits a header")
 }
 
-/// Parses the continuation token: the resource after which the page starts.
-pub(crate) fn parse_continuation<K: FromStr>(
+/// Parses where the page starts: the direction of the feed, and the resource at which the continuation token
+/// left off.
+pub(crate) fn parse_position<K: FromStr>(
     headers: &RequestHeaders<'_>,
-) -> Result<Option<K>, ServiceError> {
+) -> Result<ListPosition<K>, ServiceError> {
+    let is_reversed = headers.is_reversed()?;
     let Some(token) = RequestHeaders::text(headers.continuation, name::CONTINUATION)? else {
-        return Ok(None);
+        return Ok(ListPosition { after: None, is_reversed });
     };
     let rid = token.strip_prefix(CONTINUATION_PREFIX).and_then(|rest| rest.split('#').next());
     match rid.and_then(|rid| rid.parse().ok()) {
-        Some(key) => Ok(Some(key)),
+        Some(key) => Ok(ListPosition { after: Some(key), is_reversed }),
         None => Err(invalid_continuation(token)),
     }
 }

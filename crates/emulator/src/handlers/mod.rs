@@ -10,6 +10,7 @@
 
 mod account;
 pub(crate) mod addresses;
+mod client_encryption_keys;
 mod condition;
 mod conflicts;
 mod containers;
@@ -78,10 +79,13 @@ pub(crate) fn handle(call: Call<'_>, operation: Operation<'_>) -> Result<Reply, 
     })
 }
 
-/// The parent of a container, user or permission, by `_rid` and by name, for the headers of the response.
+/// The parent of a container, user, permission or client encryption key, by `_rid` and by name, for the headers of the response.
 fn parent_resource(call: &Call<'_>, operation: &Operation<'_>) -> Option<(HeaderValue, HeaderValue)> {
     let (database, user) = match operation {
-        Operation::Containers(database, _) | Operation::Users(database, _) => (database, None),
+        Operation::Containers(database, _)
+        | Operation::Users(database, _)
+        | Operation::ClientEncryptionKeys(database, _) => (database, None),
+        Operation::ClientEncryptionKey(ids, _) => (&ids.database, None),
         Operation::Container(ids, _) => (&ids.database, None),
         Operation::User(ids, _) => (&ids.database, None),
         Operation::Permissions(ids, _) | Operation::Permission(ids, ..) => (&ids.database, Some(ids)),
@@ -105,7 +109,7 @@ fn dispatch(call: Call<'_>, operation: Operation<'_>) -> Result<Reply, ServiceEr
     match operation {
         Operation::Items(ids, operation) => {
             let container = find_container(&call, &catalog, &ids)?;
-            let authorized = call.principal.authorize_items(container, &operation)?;
+            let authorized = call.principal.authorize_items(container, &operation, call.read_context)?;
             let ru_admission = items::RuAdmission::new(&call, &operation);
             items::handle(ItemRequest { call, container, operation, authorized, ru_admission })
         }
@@ -139,6 +143,10 @@ fn handle_outside_containers(call: &Call<'_>, operation: Operation<'_>) -> Resul
         Operation::User(ids, verb) => users::handle(call, &ids, verb),
         Operation::Permissions(ids, verb) => permissions::handle_feed(call, &ids, verb),
         Operation::Permission(ids, id, verb) => permissions::handle(call, &ids, &id, verb),
+        Operation::ClientEncryptionKeys(database, verb) => {
+            client_encryption_keys::handle_feed(call, &database, verb)
+        }
+        Operation::ClientEncryptionKey(ids, verb) => client_encryption_keys::handle(call, &ids, verb),
         Operation::Scripts(ids, kind, verb) => scripts::handle_feed(call, &ids, kind, verb),
         Operation::Script(ids, (kind, id), verb) => scripts::handle(call, &ids, (kind, &id), verb),
         Operation::Unsupported(request) => unsupported::handle(call, &request),
@@ -187,6 +195,9 @@ impl From<CatalogError> for ServiceError {
             CatalogError::NotFound => ServiceError::not_found(),
             CatalogError::OwnerNotFound => ServiceError::owner_not_found(),
             CatalogError::AlreadyExists => ServiceError::conflict(),
+            CatalogError::UnknownEncryptionKeys(ids) => {
+                ServiceError::bad_request(format!("ClientEncryptionKey with id '[{ids}]' does not exist."))
+            }
             CatalogError::NotPersisted(error) => error.into(),
         }
     }

@@ -12,12 +12,12 @@ use protocol::headers as name;
 use protocol::resource_id::OfferRid;
 use protocol::throughput::{Offer, Throughput};
 
-use super::feed::{Feed, FeedEntry, parse_continuation};
+use super::feed::{Feed, FeedEntry, parse_position};
 use super::{condition, metadata_query};
 use crate::request::{Call, OfferVerb, OffersVerb, RequestHeaders};
 use crate::response::{Reply, ServiceError};
 use engine::account::auto_split;
-use engine::catalog::OfferEntry;
+use engine::catalog::{ListPosition, OfferEntry};
 use engine::charge::throughput;
 
 /// Handles an operation on the feed of offers.
@@ -30,7 +30,7 @@ pub(crate) fn handle_feed(call: &Call<'_>, verb: OffersVerb) -> Result<Reply, Se
 
 /// Handles an operation on one offer.
 pub(crate) fn handle(call: &Call<'_>, id: &str, verb: OfferVerb) -> Result<Reply, ServiceError> {
-    let rid = id.parse().map_err(|_| ServiceError::not_found())?;
+    let rid = id.parse().map_err(|_| ServiceError::entity_not_found())?;
     match verb {
         OfferVerb::Read => read(call, rid),
         OfferVerb::Replace => replace(call, rid),
@@ -67,9 +67,9 @@ const FEED: Feed<'static> = Feed { parent: "", plural: "Offers" };
 
 /// `GET /offers`: lists the offers, oldest first.
 fn list(call: &Call<'_>) -> Result<Reply, ServiceError> {
-    let after: Option<OfferRid> = parse_continuation(call.headers)?;
+    let position: ListPosition<OfferRid> = parse_position(call.headers)?;
     let snapshot = call.account.catalog.snapshot();
-    let offers = snapshot.offers_after(after);
+    let offers = snapshot.offers_after(position);
     FEED.page(
         call,
         offers
@@ -91,7 +91,7 @@ fn current_json(call: &Call<'_>, entry: &OfferEntry) -> Bytes {
 /// `GET /offers/{offer}`: reads an offer.
 fn read(call: &Call<'_>, rid: OfferRid) -> Result<Reply, ServiceError> {
     let snapshot = call.account.catalog.snapshot();
-    let entry = snapshot.offer(rid).ok_or_else(ServiceError::not_found)?;
+    let entry = snapshot.offer(rid).ok_or_else(ServiceError::entity_not_found)?;
     if let Some(reply) = condition::not_modified(call.headers, &entry.offer.system) {
         return Ok(reply);
     }

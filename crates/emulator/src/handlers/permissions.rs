@@ -11,14 +11,14 @@ use protocol::resource_id::PermissionRid;
 use protocol::user::{Permission, TOKEN_SECONDS, TOKEN_SECONDS_DEFAULT};
 use serde_json::Value;
 
-use super::feed::{Feed, FeedEntry, parse_continuation};
+use super::feed::{Feed, FeedEntry, parse_position};
 use super::users::address;
 use super::{condition, metadata_query};
 use crate::request::{
     Call, FeedVerb, Grant, PermissionTarget, RequestHeaders, ResourceVerb, UserIds, invalid_value,
 };
 use crate::response::{Reply, ServiceError};
-use engine::catalog::{CatalogError, PermissionEntry};
+use engine::catalog::{CatalogError, ListPosition, PermissionEntry};
 
 /// Handles an operation on a user's permissions.
 pub(crate) fn handle_feed(call: &Call<'_>, ids: &UserIds<'_>, verb: FeedVerb) -> Result<Reply, ServiceError> {
@@ -70,8 +70,8 @@ fn list(call: &Call<'_>, ids: &UserIds<'_>) -> Result<Reply, ServiceError> {
     let snapshot = call.account.catalog.snapshot();
     let user = snapshot.user(address(ids)).map_err(|_| ServiceError::owner_not_found())?;
     let lifetime = token_lifetime(call.headers)?;
-    let after: Option<PermissionRid> = parse_continuation(call.headers)?;
-    let listed = user.permissions_after(after).map(|entry| FeedEntry {
+    let position: ListPosition<PermissionRid> = parse_position(call.headers)?;
+    let listed = user.permissions_after(position).map(|entry| FeedEntry {
         rid: entry.permission.system.rid.clone(),
         json: with_token(call, entry, lifetime),
     });

@@ -10,11 +10,13 @@ use protocol::resource_path::ResourceType;
 use protocol::status::Status;
 use serde_json::{Map, Value};
 
-use super::feed::{Feed, FeedEntry, parse_continuation};
+use super::feed::{Feed, FeedEntry, parse_position};
 use super::{condition, find_container, metadata_query};
 use crate::request::{Call, ContainerIds, FeedVerb, ResourceVerb, ScriptVerb};
 use crate::response::{Reply, ServiceError};
-use engine::catalog::{CatalogError, ContainerEntry, ScriptAddress, ScriptDefinition, ScriptEntry};
+use engine::catalog::{
+    CatalogError, ContainerEntry, ListPosition, ScriptAddress, ScriptDefinition, ScriptEntry,
+};
 
 /// The kinds of triggers, in lower case.
 const TRIGGER_TYPES: [&str; 2] = ["pre", "post"];
@@ -32,8 +34,8 @@ pub(crate) fn handle_feed(
     let feed = Feed { parent: &container.system.rid, plural: kind.feed_property() };
     match verb {
         FeedVerb::List => {
-            let after: Option<ChildRid> = parse_continuation(call.headers)?;
-            let scripts = container.scripts_after(child_kind(kind), after);
+            let position: ListPosition<ChildRid> = parse_position(call.headers)?;
+            let scripts = container.scripts_after(child_kind(kind), position);
             let entry = |script: &Arc<ScriptEntry>| FeedEntry {
                 rid: script.system.rid.clone(),
                 json: script.json.clone(),

@@ -1,4 +1,4 @@
-//! Features of the service that the emulator does not support: encryption keys, attachments and the like.
+//! Features of the service that the emulator does not support: attachments, schemas and the like.
 //!
 //! Their feeds are empty and reading one is 404, because none exists. Creating, changing or running one is 400
 //! with the name of the feature: nothing is stored that would never run.
@@ -29,11 +29,6 @@ pub(crate) fn handle(call: &Call<'_>, request: &Unsupported<'_>) -> Result<Reply
 fn parent_rid(call: &Call<'_>, parent: &ParentResource<'_>) -> Result<String, ServiceError> {
     match parent {
         ParentResource::Account => Ok(String::new()),
-        ParentResource::Database(id) => {
-            let snapshot = call.account.catalog.snapshot();
-            let database = snapshot.database(id).ok_or_else(ServiceError::owner_not_found)?;
-            Ok(database.system.rid.clone())
-        }
         ParentResource::Container(ids) => {
             Ok(find_container(call, &call.account.catalog.snapshot(), ids)?.system.rid.clone())
         }
@@ -43,7 +38,6 @@ fn parent_rid(call: &Call<'_>, parent: &ParentResource<'_>) -> Result<String, Se
 /// The name of the feature in error messages.
 fn feature(kind: ResourceType) -> &'static str {
     match kind {
-        ResourceType::ClientEncryptionKey => "Client encryption keys",
         ResourceType::Attachment => "Attachments",
         ResourceType::Schema => "Schemas",
         ResourceType::Media => "Media",

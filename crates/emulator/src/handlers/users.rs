@@ -5,11 +5,11 @@ use std::sync::Arc;
 use protocol::resource_id::UserRid;
 use protocol::user::User;
 
-use super::feed::{Feed, FeedEntry, parse_continuation};
+use super::feed::{Feed, FeedEntry, parse_position};
 use super::{condition, metadata_query};
 use crate::request::{Call, FeedVerb, ResourceVerb, UserIds};
 use crate::response::{Reply, ServiceError};
-use engine::catalog::{CatalogError, DatabaseEntry, UserAddress, UserEntry};
+use engine::catalog::{CatalogError, DatabaseEntry, ListPosition, UserAddress, UserEntry};
 
 /// Handles an operation on a database's users.
 pub(crate) fn handle_feed(call: &Call<'_>, database: &str, verb: FeedVerb) -> Result<Reply, ServiceError> {
@@ -53,8 +53,8 @@ fn with_etag(reply: Reply, user: &UserEntry) -> Reply {
 /// `GET …/users`: lists the users of a database, oldest first.
 fn list(call: &Call<'_>, database: &str) -> Result<Reply, ServiceError> {
     let database = find_database(call, database)?;
-    let after: Option<UserRid> = parse_continuation(call.headers)?;
-    let users = database.users_after(after);
+    let position: ListPosition<UserRid> = parse_position(call.headers)?;
+    let users = database.users_after(position);
     user_feed(&database)
         .page(call, users.map(|entry| FeedEntry { rid: entry.system.rid.clone(), json: entry.json.clone() }))
 }

@@ -87,6 +87,8 @@ request_headers! {
     read_key_type = name::READ_KEY_TYPE;
     /// `x-ms-cosmos-intended-collection-rid`: which incarnation of a container the client means.
     intended_collection_rid = name::INTENDED_COLLECTION_RID;
+    /// `x-ms-cosmos-is-client-encrypted`: whether the client has encrypted the items that it sends.
+    is_client_encrypted = name::IS_CLIENT_ENCRYPTED;
     /// `if-match`: the etag that a write requires.
     if_match = name::IF_MATCH;
     /// `if-none-match`: the etag that the client has.

@@ -34,6 +34,15 @@ impl Operation<'_> {
             Operation::Permission(_, _, verb) => {
                 resource(*verb, ["read_permission", "replace_permission", "delete_permission"])
             }
+            Operation::ClientEncryptionKeys(_, verb) => feed(*verb, FEED_CLIENT_ENCRYPTION_KEYS),
+            Operation::ClientEncryptionKey(_, verb) => resource(
+                *verb,
+                [
+                    "read_client_encryption_key",
+                    "replace_client_encryption_key",
+                    "delete_client_encryption_key",
+                ],
+            ),
             Operation::Scripts(_, _, verb) => feed(*verb, FEED_SCRIPTS),
             Operation::Script(_, _, ScriptVerb::Manage(verb)) => {
                 resource(*verb, ["read_script", "replace_script", "delete_script"])
@@ -49,6 +58,12 @@ const FEED_DATABASES: [&str; 4] = ["list_databases", "create_database", "upsert_
 const FEED_CONTAINERS: [&str; 4] =
     ["list_containers", "create_container", "upsert_container", "query_containers"];
 const FEED_SCRIPTS: [&str; 4] = ["list_scripts", "create_script", "upsert_script", "query_scripts"];
+const FEED_CLIENT_ENCRYPTION_KEYS: [&str; 4] = [
+    "list_client_encryption_keys",
+    "create_client_encryption_key",
+    "upsert_client_encryption_key",
+    "query_client_encryption_keys",
+];
 const FEED_USERS: [&str; 4] = ["list_users", "create_user", "upsert_user", "query_users"];
 const FEED_PERMISSIONS: [&str; 4] =
     ["list_permissions", "create_permission", "upsert_permission", "query_permissions"];

@@ -32,8 +32,9 @@ pub(crate) use authorized_items::AuthorizedItems;
 pub(crate) use evaluation::EvaluationClass;
 pub(crate) use headers::{AS_OF, RequestHeaders, invalid_value};
 pub(crate) use operation::{
-    ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb, OffersVerb, Operation,
-    ParentResource, ResourceVerb, ScriptVerb, Unsupported, UnsupportedVerb, UserIds, WriteTarget,
+    ClientEncryptionKeyIds, ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, ItemOperation, OfferVerb,
+    OffersVerb, Operation, ParentResource, ResourceVerb, ScriptVerb, Unsupported, UnsupportedVerb, UserIds,
+    WriteTarget,
 };
 pub(crate) use origin::Origin;
 pub(crate) use resource_token::{Grant, PermissionTarget};

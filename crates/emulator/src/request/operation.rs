@@ -41,11 +41,15 @@ pub(crate) enum Operation<'a> {
     Permissions(UserIds<'a>, FeedVerb),
     /// An operation on one permission, `/dbs/{database}/users/{user}/permissions/{permission}`.
     Permission(UserIds<'a>, Id<'a>, ResourceVerb),
+    /// An operation on a database's client encryption keys, `/dbs/{database}/clientencryptionkeys`.
+    ClientEncryptionKeys(Id<'a>, FeedVerb),
+    /// An operation on one client encryption key, `/dbs/{database}/clientencryptionkeys/{key}`.
+    ClientEncryptionKey(ClientEncryptionKeyIds<'a>, ResourceVerb),
     /// An operation on a container's scripts of one kind, `…/colls/{container}/sprocs`, `triggers` or `udfs`.
     Scripts(ContainerIds<'a>, ResourceType, FeedVerb),
     /// An operation on one script, such as `…/colls/{container}/sprocs/{id}`.
     Script(ContainerIds<'a>, (ResourceType, Id<'a>), ScriptVerb),
-    /// Encryption keys, attachments and the like: never more than an empty feed.
+    /// Attachments, schemas and the like: never more than an empty feed.
     Unsupported(Unsupported<'a>),
 }
 
@@ -67,14 +71,16 @@ impl Operation<'_> {
             Operation::Databases(verb)
             | Operation::Containers(_, verb)
             | Operation::Users(_, verb)
+            | Operation::ClientEncryptionKeys(_, verb)
             | Operation::Scripts(_, _, verb)
             | Operation::Permissions(_, verb) => {
                 resources(matches!(verb, FeedVerb::Create | FeedVerb::Upsert))
             }
             Operation::Database(_, verb) => resources(*verb != DatabaseVerb::Read),
-            Operation::Container(_, verb) | Operation::User(_, verb) | Operation::Permission(_, _, verb) => {
-                resources(*verb != ResourceVerb::Read)
-            }
+            Operation::Container(_, verb)
+            | Operation::User(_, verb)
+            | Operation::ClientEncryptionKey(_, verb)
+            | Operation::Permission(_, _, verb) => resources(*verb != ResourceVerb::Read),
             Operation::Script(_, _, verb) => resources(*verb != ScriptVerb::Manage(ResourceVerb::Read)),
             Operation::Offer(_, verb) => resources(*verb != OfferVerb::Read),
             Operation::Conflicts(_, verb) => {
@@ -123,6 +129,15 @@ pub(crate) struct UserIds<'a> {
     pub(crate) database: Id<'a>,
     /// The id of the user.
     pub(crate) user: Id<'a>,
+}
+
+/// A database and a client encryption key of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClientEncryptionKeyIds<'a> {
+    /// The id of the database.
+    pub(crate) database: Id<'a>,
+    /// The id of the key.
+    pub(crate) key: Id<'a>,
 }
 
 /// The operations on a feed of resources.
@@ -279,8 +294,6 @@ pub(crate) enum UnsupportedVerb {
 pub(crate) enum ParentResource<'a> {
     /// The account is the parent.
     Account,
-    /// A database is the parent.
-    Database(Id<'a>),
     /// A container is the parent.
     Container(ContainerIds<'a>),
 }

@@ -35,6 +35,11 @@ impl<'a> Origin<'a> {
         format!("{}://{}{port}/", self.scheme, host.unwrap_or(own))
     }
 
+    /// The URL of a path, as the client asked for it.
+    pub(crate) fn location(&self, path: &str) -> Vec<u8> {
+        [self.scheme, "://", self.authority, path].concat().into_bytes()
+    }
+
     /// The endpoint on another port, of the same host or of another one.
     pub(crate) fn endpoint_on(&self, host: Option<&str>, port: u16) -> String {
         format!("{}://{}:{port}/", self.scheme, host.unwrap_or(self.host_and_port().0))

@@ -4,6 +4,8 @@
 //! account signs tokens with its own key and stores no list of them, so verifying one needs only the key;
 //! `authorize` checks the expiry. What a holder may do is decided by the `check_…` methods of [`Principal`].
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use protocol::authorization::{AccountKey, Signature};
@@ -11,7 +13,7 @@ use protocol::container::{KeyCompleteness, PartitionKeyDefinition};
 use protocol::partition::{
     EpkRange, PartitionKey, PartitionKeyComponent, PartitionKeyHeader, effective_key, prefix_range,
 };
-use protocol::resource_id::ContainerRid;
+use protocol::resource_id::{ContainerRid, ItemRid};
 use protocol::resource_path::{ResourcePath, ResourceType};
 use protocol::user::PermissionMode;
 use serde::{Deserialize, Serialize};
@@ -22,6 +24,9 @@ use super::operation::ItemOperation;
 use super::sas_token::{SasRights, SasToken};
 use crate::response::ServiceError;
 use engine::catalog::{CatalogSnapshot, ContainerEntry};
+use engine::items::{Item, Ordinal};
+use engine::regions::ReadContext;
+use engine::store::PartitionView;
 
 /// The prefix of every token.
 const TOKEN_PREFIX: &str = "type=resource&ver=1.0&sig=";
@@ -120,16 +125,21 @@ impl Principal {
         &self,
         container: &ContainerEntry,
         operation: &ItemOperation<'_>,
+        read: ReadContext,
     ) -> Result<AuthorizedItems, ServiceError> {
         let Principal::TokenHolder(grant) = self else { return Ok(AuthorizedItems::all()) };
         self.check_read(container)?;
         if !grant.allows(operation) {
             return Err(forbidden("the token does not allow this operation"));
         }
-        if let Some(item) = &grant.item
-            && operation.item_id() != Some(item.as_str())
-        {
-            return Err(forbidden("the resource token is for one item only"));
+        // A link by `_rid` is for the item that has it, in its logical partition.
+        let linked = grant.item.as_deref().and_then(|item| find_by_rid(item, container, read));
+        if let Some(item) = &grant.item {
+            let id = linked.as_ref().map(|linked| linked.id.as_str());
+            let named = operation.item_id();
+            if named != Some(item.as_str()) && (named.is_none() || named != id) {
+                return Err(forbidden("the resource token is for one item only"));
+            }
         }
         let definition = &container.store.schema().partition_key;
         let range = match &grant.partition_key {
@@ -138,8 +148,24 @@ impl Principal {
                 forbidden("the resource token is for a partition key that the container cannot have")
             })?),
         };
+        let range = match (range, linked) {
+            (Some(range), Some(item)) if !range.contains(&item.epk) => {
+                return Err(forbidden("the resource token is for an item of another partition key"));
+            }
+            (_, Some(item)) => Some(EpkRange::point(item.epk.clone())),
+            (range, None) => range,
+        };
         Ok(AuthorizedItems { range, one_item: grant.item.is_some() })
     }
+}
+
+/// The item of `container` with this `_rid`.
+fn find_by_rid(rid: &str, container: &ContainerEntry, read: ReadContext) -> Option<Arc<Item>> {
+    let rid = rid.parse::<ItemRid>().ok().filter(|rid| rid.container == container.rid)?;
+    container.store.partitions().iter().find_map(|partition| {
+        let state = PartitionView::new(Arc::clone(partition), read).snapshot();
+        state.item(Ordinal(rid.ordinal)).cloned()
+    })
 }
 
 /// The container or item that a permission is for.

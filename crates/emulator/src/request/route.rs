@@ -9,8 +9,8 @@ use protocol::resource_path::{ResourcePath, ResourcePathError, ResourceType};
 
 use super::headers::RequestHeaders;
 use super::operation::{
-    ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, Id, ItemOperation, OfferVerb, OffersVerb, Operation,
-    ParentResource, ResourceVerb, ScriptVerb, Unsupported, UnsupportedVerb, UserIds,
+    ClientEncryptionKeyIds, ConflictVerb, ContainerIds, DatabaseVerb, FeedVerb, Id, ItemOperation, OfferVerb,
+    OffersVerb, Operation, ParentResource, ResourceVerb, ScriptVerb, Unsupported, UnsupportedVerb, UserIds,
 };
 use crate::response::ServiceError;
 
@@ -95,11 +95,20 @@ pub(crate) fn route<'a>(
                 Some(id) => script_verb(method, kind).map(|verb| Operation::Script(ids, (kind, id), verb)),
             }
         }
-        ResourceType::ClientEncryptionKey
-        | ResourceType::Attachment
-        | ResourceType::Schema
-        | ResourceType::Address
-        | ResourceType::Media => Some(Operation::Unsupported(unsupported(method, path, headers)?)),
+        ResourceType::ClientEncryptionKey => {
+            let database = id_of(path, ResourceType::Database)?;
+            match last_id(path) {
+                None => {
+                    feed_verb(method, headers)?.map(|verb| Operation::ClientEncryptionKeys(database, verb))
+                }
+                Some(key) => resource_verb(method).map(|verb| {
+                    Operation::ClientEncryptionKey(ClientEncryptionKeyIds { database, key }, verb)
+                }),
+            }
+        }
+        ResourceType::Attachment | ResourceType::Schema | ResourceType::Address | ResourceType::Media => {
+            Some(Operation::Unsupported(unsupported(method, path, headers)?))
+        }
     };
     operation.ok_or_else(|| ServiceError::method_not_allowed(method, path.raw()))
 }
@@ -147,7 +156,6 @@ fn unsupported<'a>(
 ) -> Result<Unsupported<'a>, ServiceError> {
     let kind = path.resource_type();
     let parent = match kind.parent() {
-        Some(ResourceType::Database) => ParentResource::Database(id_of(path, ResourceType::Database)?),
         Some(_) => ParentResource::Container(container_ids(path)?),
         None => ParentResource::Account,
     };

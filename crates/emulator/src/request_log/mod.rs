@@ -5,6 +5,7 @@
 //! does not block: each thread has a shard of its own, nothing is formatted until it is read, and the memory
 //! is bounded. The control port presents it.
 
+mod forms;
 mod histogram;
 mod inline_text;
 mod record;
@@ -14,6 +15,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+pub(crate) use forms::RequestForm;
 pub(crate) use histogram::LatencyHistogram;
 pub(crate) use record::{
     ActivityText, CutConnection, RequestArrival, RequestRecord, ResponseSummary, STATUS_UNANSWERED,
@@ -24,6 +26,7 @@ pub(crate) use shard::OperationKey;
 pub(crate) use shard::{OTHER, OTHER_STATUS, PartitionCounts, PartitionKey, RequestCounts};
 
 use engine::regions::RegionId;
+use forms::RequestForms;
 use parking_lot::{Mutex, MutexGuard};
 use record::CONNECTION_OPERATION;
 use shard::Shard;
@@ -44,6 +47,8 @@ pub(crate) struct RequestLog {
     /// The number of the next request; only changed under a shard's lock.
     next_number: AtomicU64,
     shards: [PaddedShard; SHARDS],
+    /// Counts of requests by encoding and consistency level.
+    pub(crate) forms: RequestForms,
 }
 
 /// A shard on a cache line of its own, so that threads do not share lines.
@@ -57,6 +62,7 @@ impl Default for RequestLog {
             capacity: AtomicUsize::new(REQUEST_LOG_CAPACITY_DEFAULT),
             next_number: AtomicU64::new(1),
             shards: Default::default(),
+            forms: RequestForms::default(),
         }
     }
 }

@@ -77,6 +77,15 @@ impl ServiceError {
         )
     }
 
+    /// 404 of the gateway, which looks up offers by itself.
+    pub(crate) fn entity_not_found() -> ServiceError {
+        ServiceError::new(
+            Status::NOT_FOUND,
+            "Entity with the specified id does not exist in the system. More info: \
+             https://aka.ms/cosmosdb-tsg-not-found",
+        )
+    }
+
     /// 404/1003: the parent of the resource is missing.
     pub(crate) fn owner_not_found() -> ServiceError {
         ServiceError::backend(Status::NOT_FOUND, "Owner resource does not exist")

@@ -117,17 +117,6 @@ async fn an_only_region_has_the_account_endpoint_until_another_is_added() {
 }
 
 #[tokio::test]
-async fn write_regions_cannot_be_added_to() {
-    let account = LiveAccount::with(|config| {
-        config.regions = REGIONS[..2].iter().map(|name| (*name).to_owned()).collect::<Vec<_>>().into();
-        config.multi_write = true;
-    })
-    .await;
-    let refused = account.control(Method::POST, "/regions/North%20Europe/add", "").await.expect(409);
-    assert!(refused.message().contains("every region of this account writes"), "{}", refused.message());
-}
-
-#[tokio::test]
 async fn an_added_region_is_there_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let start = || {

@@ -5,15 +5,15 @@ use http::Method;
 use crate::client::TestAccount;
 
 #[tokio::test]
-async fn encryption_keys_and_attachments_are_rejected_by_name() {
+async fn schemas_and_attachments_are_rejected_by_name() {
     let account = TestAccount::with_container().await;
-    let (feed, feature) = ("/dbs/d/clientencryptionkeys", "Client encryption keys");
+    let (feed, feature) = ("/dbs/d/colls/c/schemas", "Schemas");
     let body = r#"{"id":"x"}"#;
     account.post(feed, body).await.expect_error(400, 0, feature);
     account.put(&format!("{feed}/x"), body).await.expect_error(400, 0, feature);
     account.get(&format!("{feed}/x")).await.expect_error(404, 0, "Not Found");
     account.delete(&format!("{feed}/x")).await.expect_error(404, 0, "Not Found");
-    assert_eq!(account.get(feed).await.expect(200).json()["ClientEncryptionKeys"], serde_json::json!([]));
+    assert_eq!(account.get(feed).await.expect(200).json()["Schemas"], serde_json::json!([]));
     account.get("/dbs/d/colls/none/sprocs").await.expect_error(404, 1003, "Owner");
     account.get("/addresses").await.expect_error(400, 0, "direct mode");
     account.post("/dbs/d/colls/c/docs/i/attachments", "{}").await.expect_error(400, 0, "Attachments");

@@ -18,6 +18,14 @@ async fn an_item_written_with_the_directive_exclude_is_found_by_no_condition() {
     for (id, value) in [("in", "Include"), ("out", "Exclude"), ("default", "default")] {
         account.post(path, &directive(value), json!({"id": id, "pk": "a", "n": 1})).await.expect(201);
     }
+    // The Python SDK sends numbers: 0 for the default, 1 to exclude, 2 to include.
+    for (id, value) in [("zero", "0"), ("one", "1"), ("two", "2")] {
+        account.post(path, &directive(value), json!({"id": id, "pk": "a", "m": 1})).await.expect(201);
+    }
+    assert_eq!(ids(&account, "SELECT VALUE c.id FROM c WHERE c.m = 1").await, [json!("zero"), json!("two")]);
+    for id in ["zero", "one", "two"] {
+        account.delete(&format!("{path}/{id}"), &[KEY]).await.expect(204);
+    }
     let refused = account.post(path, &directive("Never"), json!({"id": "x", "pk": "a"})).await.expect(400);
     assert!(refused.message().contains("x-ms-indexing-directive"), "{}", refused.message());
     for text in [

@@ -4,6 +4,7 @@
 mod access;
 mod account;
 mod account_endpoint;
+mod added_write_region;
 mod authorization;
 mod batches;
 mod change_feed;
@@ -15,8 +16,10 @@ mod control;
 mod databases;
 mod dotnet;
 mod durability;
+mod encryption;
 mod errors;
 mod faults;
+mod feeds;
 mod indexing;
 mod item_ids;
 mod items;

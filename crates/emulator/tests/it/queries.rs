@@ -290,6 +290,22 @@ async fn an_exactly_full_last_page_is_followed_by_an_empty_one() {
     // The end of a limit is known.
     let (rows, pages) = all_pages(&account, "SELECT TOP 6 VALUE c.n FROM c", &[key, size]).await;
     assert_eq!((rows.len(), pages), (6, 2));
+    // Nor does a page of a result that is sorted anew look for more rows.
+    for (text, expected) in [
+        ("SELECT VALUE c.n FROM c WHERE c.id IN ('1', '8', '15') ORDER BY c.n", (3, 2)),
+        ("SELECT VALUE c.n FROM c WHERE c.id IN ('1', '8') ORDER BY c.n", (2, 1)),
+        ("SELECT DISTINCT VALUE c.n FROM c", (6, 3)),
+        ("SELECT DISTINCT VALUE c.n FROM c WHERE c.n != 1", (5, 2)),
+        ("SELECT c.n FROM c GROUP BY c.n", (6, 3)),
+        ("SELECT VALUE x.n FROM (SELECT DISTINCT c.n FROM c) AS x", (6, 3)),
+        ("SELECT DISTINCT TOP 6 VALUE c.n FROM c", (6, 2)),
+        ("SELECT DISTINCT VALUE c.n FROM c OFFSET 1 LIMIT 3", (3, 1)),
+        // The only row of an aggregate is known to be the last.
+        ("SELECT VALUE COUNT(1) FROM c", (1, 1)),
+    ] {
+        let (rows, pages) = all_pages(&account, text, &[key, size]).await;
+        assert_eq!((rows.len(), pages), expected, "{text}");
+    }
 }
 
 #[tokio::test]
@@ -326,4 +342,22 @@ async fn an_aggregate_without_value_needs_the_header_of_the_key() {
     assert_eq!(account.query(text, &[key]).await.expect(200).documents(), [json!({"n": 6})]);
     let value = "SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'p1'";
     assert_eq!(account.query(value, &[CROSS]).await.expect(200).documents(), [json!(6)]);
+}
+
+#[tokio::test]
+async fn a_filter_on_a_prefix_of_the_key_needs_no_header_within_one_partition() {
+    let key = json!({"paths": ["/state", "/city"], "kind": "MultiHash", "version": 2});
+    let account = LiveAccount::with_container(1, json!({"partitionKey": key})).await;
+    for (id, state, city) in [("1", "WA", "Redmond"), ("2", "GA", "Atlanta"), ("3", "GA", "Macon")] {
+        let header = format!(r#"["{state}","{city}"]"#);
+        let item = json!({"id": id, "state": state, "city": city});
+        let headers = [("x-ms-documentdb-partitionkey", header.as_str())];
+        account.post("/dbs/d/colls/c/docs", &headers, item).await.expect(201);
+    }
+    let found = account.query("SELECT VALUE p.id FROM p WHERE p.state = 'GA'", &[]).await.expect(200);
+    assert_eq!(found.documents(), [json!("2"), json!("3")]);
+    for text in ["SELECT * FROM p WHERE p.city = 'Macon'", "SELECT * FROM p WHERE p.state IN ('GA', 'WA')"] {
+        let refused = account.query(text, &[]).await.expect(400);
+        assert!(refused.message().contains("Cross partition query is required but disabled"), "{text}");
+    }
 }

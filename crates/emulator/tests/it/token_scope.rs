@@ -38,6 +38,13 @@ impl Attack {
         Attack { account, token }
     }
 
+    /// The attacker with a permission of these terms instead.
+    async fn with_permission(self, terms: Value) -> Attack {
+        let created = self.account.post(PERMISSIONS, &terms.to_string()).await.expect(201);
+        let token = utf8_percent_encode(&created.text("_token"), NON_ALPHANUMERIC).to_string();
+        Attack { token, ..self }
+    }
+
     /// An attacker with all rights to the partition key `mine`.
     async fn on_one_key() -> Attack {
         Attack::with(json!({
@@ -336,6 +343,32 @@ async fn a_token_for_one_item_does_not_rename_it_or_write_another() {
     }
     attack.send(Method::GET, &own, &[(KEY, "[\"theirs\"]")], "").await.expect(403);
     attack.send(Method::PUT, &own, &[key], r#"{"id":"1","pk":"mine","n":1}"#).await.expect(200);
+    attack.check_other_key_unchanged().await;
+}
+
+#[tokio::test]
+async fn a_token_by_rid_is_for_the_item_that_has_it() {
+    let probe = Attack::on_one_key().await;
+    let item = probe.account.send(Method::GET, &format!("{DOCS}/1"), &[(KEY, "[\"mine\"]")], "").await;
+    let link = item.expect(200).json()["_self"].as_str().unwrap().to_owned();
+    let permission = json!({"id": "by-rid", "permissionMode": "All", "resource": link});
+    let attack = probe.with_permission(permission).await;
+    let own = format!("{DOCS}/1");
+    attack.send(Method::GET, &own, &[(KEY, "[\"mine\"]")], "").await.expect(200);
+    attack
+        .send(Method::GET, &format!("/{}", link.trim_end_matches('/')), &[(KEY, "[\"mine\"]")], "")
+        .await
+        .expect(200);
+    // Neither another id, nor the same id of another key.
+    attack.send(Method::GET, &format!("{DOCS}/2"), &[(KEY, "[\"mine\"]")], "").await.expect(403);
+    attack.send(Method::GET, &own, &[(KEY, "[\"theirs\"]")], "").await.expect(403);
+    attack.send(Method::DELETE, &own, &[(KEY, "[\"theirs\"]")], "").await.expect(403);
+    attack.send(Method::GET, DOCS, &[(KEY, "[\"mine\"]")], "").await.expect(403);
+    attack.send(Method::DELETE, &own, &[(KEY, "[\"mine\"]")], "").await.expect(204);
+    // The right ends with the item, also if another takes its id.
+    let again = r#"{"id":"1","pk":"mine"}"#;
+    attack.account.send(Method::POST, DOCS, &[(KEY, "[\"mine\"]")], again).await.expect(201);
+    attack.send(Method::GET, &own, &[(KEY, "[\"mine\"]")], "").await.expect(403);
     attack.check_other_key_unchanged().await;
 }
 

@@ -78,10 +78,19 @@ impl Account {
     }
 
     /// Adds a new region behind `port`, last in the failover order. It sees everything that was written so
-    /// far, and follows what is written from now on.
+    /// far, and follows what is written from now on. Where every region writes, it writes as well: writers wait
+    /// while each partition gets a replica there, which takes as long as storing its items.
     pub fn extend_regions(&self, name: &str, port: u16) -> Result<RegionId, TopologyError> {
         let name = name.trim();
-        let region = self.regions.update(|topology| topology.extend(Region::new(name, port)))?;
+        let region = self.regions.update_together(
+            |topology| {
+                let region = topology.extend(Region::new(name, port))?;
+                Ok::<_, TopologyError>((region, topology.is_multi_write()))
+            },
+            |topology, batch, publish| {
+                Ok(self.catalog.add_write_region(topology.region_count(), batch, publish)?)
+            },
+        )?;
         self.events.record(EventKind::RegionAdded, Some(name), format!("it was added, on port {port}"));
         Ok(region)
     }

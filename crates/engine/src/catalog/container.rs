@@ -76,6 +76,9 @@ impl Catalog {
             if database.has_container_named(&new.properties.id) {
                 return Err(CatalogError::AlreadyExists);
             }
+            if let Some(policy) = &new.properties.client_encryption_policy {
+                database.check_policy_keys(policy)?;
+            }
             let rid = ContainerRid { database: database.rid, container: allocator.in_database() };
             let system = allocator.new_resource(rid, rid.self_link(), now);
             let offer =

@@ -13,7 +13,8 @@ use protocol::resource_id::{ContainerRid, DatabaseRid, OfferRid, UserRid};
 use protocol::throughput::Throughput;
 use smol_str::SmolStr;
 
-use super::snapshot::{after_key, as_rid};
+use super::client_encryption_key::ClientEncryptionKeys;
+use super::snapshot::{ListPosition, as_rid, list};
 use super::{ByName, Catalog, CatalogError, ContainerEntry, OfferEntry, UserEntry, to_bytes};
 use crate::charge::SharedTokenBuckets;
 use clock::Ticks;
@@ -37,6 +38,8 @@ pub struct DatabaseEntry {
     containers: OrdMap<ContainerRid, Arc<ContainerEntry>>,
     users_by_name: ByName<Arc<UserEntry>>,
     users: OrdMap<UserRid, Arc<UserEntry>>,
+    /// The keys with which clients encrypt items of its containers.
+    pub(super) client_encryption_keys: ClientEncryptionKeys,
 }
 
 impl DatabaseEntry {
@@ -58,6 +61,7 @@ impl DatabaseEntry {
             containers: OrdMap::default(),
             users_by_name: ByName::default(),
             users: OrdMap::default(),
+            client_encryption_keys: ClientEncryptionKeys::new(),
         }
     }
 
@@ -67,12 +71,12 @@ impl DatabaseEntry {
         by_rid.or_else(|| self.containers_by_name.get(id))
     }
 
-    /// The containers made after `after`, oldest first.
+    /// The containers from a position on: after a resource, oldest first, or before it in reverse.
     pub fn containers_after(
         &self,
-        after: Option<ContainerRid>,
+        after: impl Into<ListPosition<ContainerRid>>,
     ) -> impl Iterator<Item = &Arc<ContainerEntry>> {
-        self.containers.range(after_key(after)).map(|(_, entry)| entry)
+        list(&self.containers, after)
     }
 
     /// A user of this database, by name or `_rid`.
@@ -81,9 +85,12 @@ impl DatabaseEntry {
         by_rid.or_else(|| self.users_by_name.get(id))
     }
 
-    /// The users made after `after`, oldest first.
-    pub fn users_after(&self, after: Option<UserRid>) -> impl Iterator<Item = &Arc<UserEntry>> {
-        self.users.range(after_key(after)).map(|(_, entry)| entry)
+    /// The users from a position on: after a resource, oldest first, or before it in reverse.
+    pub fn users_after(
+        &self,
+        after: impl Into<ListPosition<UserRid>>,
+    ) -> impl Iterator<Item = &Arc<UserEntry>> {
+        list(&self.users, after)
     }
 
     pub(super) fn has_container_named(&self, name: &str) -> bool {

@@ -1,10 +1,11 @@
-//! The account's resources: databases, containers, scripts, users, permissions, offers.
+//! The account's resources: databases, containers, scripts, users, permissions, client encryption keys, offers.
 //!
 //! In: changes, one at a time. Out: immutable [`CatalogSnapshot`]s. A lookup loads the current snapshot,
 //! locks nothing and allocates nothing; a change builds the next one from it under the writer lock and swaps
 //! it in. Maps are persistent, so a change costs the logarithm of what is there. Items are not here: a
 //! container's entry points to its store.
 
+mod client_encryption_key;
 mod container;
 mod database;
 mod identity;
@@ -28,15 +29,16 @@ use protocol::resource_id::ContainerRid;
 use serde::Serialize;
 use smol_str::SmolStr;
 
+pub use client_encryption_key::{ClientEncryptionKeyAddress, ClientEncryptionKeyEntry};
 pub use container::{ContainerEntry, NewContainer};
 pub use database::DatabaseEntry;
 pub use offer::OfferEntry;
 pub use script::{ScriptAddress, ScriptDefinition, ScriptEntry};
-pub use snapshot::CatalogSnapshot;
+pub use snapshot::{CatalogSnapshot, ListPosition};
 pub use user::{PermissionEntry, UserAddress, UserEntry};
 
-use crate::disk::{Disk, DiskError};
-use crate::store::{ContainerRestore, ContainerSnapshot, LockedContainer};
+use crate::disk::{Batch, Disk, DiskError};
+use crate::store::{ContainerRestore, ContainerSnapshot, FixedLayout, LockedContainer, RegionAddition};
 use identity::Allocator;
 
 /// Resources by name: every request looks up two, one for each level of its path.
@@ -60,6 +62,8 @@ pub enum CatalogError {
     OwnerNotFound,
     /// Another resource has the id.
     AlreadyExists,
+    /// An encryption policy refers to client encryption keys that do not exist, listed with commas.
+    UnknownEncryptionKeys(String),
     /// The change could not be persisted, and was not made.
     NotPersisted(DiskError),
 }
@@ -120,6 +124,31 @@ impl Catalog {
         }
         self.current.store(Arc::clone(snapshot));
         restoring.into_iter().for_each(ContainerRestore::finish);
+        Ok(())
+    }
+
+    /// Gives every container a replica in a further write region, atomically. `batch` persists the topology of
+    /// `regions` regions with it, and `publish` makes that topology the current one.
+    pub(crate) fn add_write_region(
+        &self,
+        regions: usize,
+        mut batch: Batch,
+        publish: &dyn Fn(),
+    ) -> Result<(), DiskError> {
+        // Held so that no container is made with the old regions.
+        let _guard = self.lock();
+        let snapshot = self.current.load_full();
+        let mut fixed: Vec<FixedLayout<'_>> =
+            snapshot.containers().map(|entry| entry.store.lock_layout()).collect();
+        let additions: Vec<RegionAddition<'_>> =
+            fixed.iter_mut().map(|layout| layout.begin(regions)).collect::<Result<_, _>>()?;
+        if let Some(disk) = &self.disk {
+            additions.iter().for_each(|addition| addition.put(&mut batch));
+            disk.append(batch)?;
+        }
+        // Before the partitions: their new replica sends and receives by the topology.
+        publish();
+        additions.into_iter().for_each(RegionAddition::finish);
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use protocol::resource_id::{ChildKind, ChildRid};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::snapshot::{CatalogSnapshot, as_rid};
+use super::snapshot::{CatalogSnapshot, ListPosition, as_rid, list};
 use super::{Catalog, CatalogError, ContainerEntry, DatabaseEntry, to_bytes};
 use clock::Ticks;
 
@@ -75,14 +75,13 @@ impl ScriptEntry {
 }
 
 impl ContainerEntry {
-    /// The scripts of this kind that were made after `after`, oldest first. Cost grows with them.
+    /// The scripts of this kind from a position on: after a script, oldest first, or before it in reverse. Cost grows with them.
     pub fn scripts_after(
         &self,
         kind: ChildKind,
-        after: Option<ChildRid>,
+        after: impl Into<ListPosition<ChildRid>>,
     ) -> impl Iterator<Item = &Arc<ScriptEntry>> {
-        let of_kind = self.scripts.values().filter(move |entry| entry.rid.kind == kind);
-        of_kind.filter(move |entry| after.is_none_or(|after| entry.rid > after))
+        list(&self.scripts, after).filter(move |entry| entry.rid.kind == kind)
     }
 
     /// A script of this kind, by name or `_rid`. A container has few, so they are searched in turn.

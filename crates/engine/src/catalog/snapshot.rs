@@ -4,6 +4,7 @@
 //! tried as one first, below the parent it was given; otherwise, and when there is no such `_rid`,
 //! it is a name.
 
+use std::ops::Bound;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -49,9 +50,12 @@ impl CatalogSnapshot {
         self.databases_by_name.contains_key(name)
     }
 
-    /// The databases made after `after`, oldest first.
-    pub fn databases_after(&self, after: Option<DatabaseRid>) -> impl Iterator<Item = &Arc<DatabaseEntry>> {
-        self.databases.range(after_key(after)).map(|(_, entry)| entry)
+    /// The databases from a position on: after a resource, oldest first, or before it in reverse.
+    pub fn databases_after(
+        &self,
+        after: impl Into<ListPosition<DatabaseRid>>,
+    ) -> impl Iterator<Item = &Arc<DatabaseEntry>> {
+        list(&self.databases, after)
     }
 
     /// Every container there is.
@@ -64,9 +68,12 @@ impl CatalogSnapshot {
         self.offers.get(&rid)
     }
 
-    /// The offers made after `after`, oldest first.
-    pub fn offers_after(&self, after: Option<OfferRid>) -> impl Iterator<Item = &Arc<OfferEntry>> {
-        self.offers.range(after_key(after)).map(|(_, entry)| entry)
+    /// The offers from a position on: after a resource, oldest first, or before it in reverse.
+    pub fn offers_after(
+        &self,
+        after: impl Into<ListPosition<OfferRid>>,
+    ) -> impl Iterator<Item = &Arc<OfferEntry>> {
+        list(&self.offers, after)
     }
 
     /// A clone of a database for a change inside it; everything large in the clone is shared.
@@ -101,8 +108,33 @@ pub(super) fn as_rid<T: FromStr>(id: &str) -> Option<T> {
     if id.ends_with('=') { id.parse().ok() } else { None }
 }
 
-/// Everything after `after`, or everything.
-pub(super) fn after_key<K>(after: Option<K>) -> (std::ops::Bound<K>, std::ops::Bound<K>) {
-    use std::ops::Bound;
-    (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded)
+/// The position at which a list of resources continues, and its direction.
+#[derive(Clone, Copy, Debug)]
+pub struct ListPosition<K> {
+    /// The last resource that was listed before, if any.
+    pub after: Option<K>,
+    /// Whether the newest resources come first.
+    pub is_reversed: bool,
+}
+
+/// A list in the order of creation, after a resource or from the start.
+impl<K> From<Option<K>> for ListPosition<K> {
+    fn from(after: Option<K>) -> ListPosition<K> {
+        ListPosition { after, is_reversed: false }
+    }
+}
+
+/// The entries from a position on. Costs the logarithm of the map, and each entry that is taken.
+pub(super) fn list<K: Ord + Copy, V>(
+    map: &OrdMap<K, V>,
+    position: impl Into<ListPosition<K>>,
+) -> impl Iterator<Item = &V> {
+    let ListPosition { after, is_reversed } = position.into();
+    let bound = after.map_or(Bound::Unbounded, Bound::Excluded);
+    let mut range = match is_reversed {
+        true => map.range((Bound::Unbounded, bound)),
+        false => map.range((bound, Bound::Unbounded)),
+    };
+    std::iter::from_fn(move || if is_reversed { range.next_back() } else { range.next() })
+        .map(|(_, entry)| entry)
 }

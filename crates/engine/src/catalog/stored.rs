@@ -19,6 +19,7 @@ use protocol::user::{Permission, User};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::client_encryption_key::ClientEncryptionKeyEntry;
 use super::identity::Allocator;
 use super::script::{ScriptEntry, Scripts};
 use super::user::{PermissionEntry, UserEntry};
@@ -94,6 +95,17 @@ fn database(batch: &mut Batch, old: Option<&DatabaseEntry>, new: Option<&Databas
         (users(old).iter(), users(new).iter()),
         |entry| entry.rid,
         |old, new| user(batch, old, new),
+    );
+    let keys = |entry: Option<&DatabaseEntry>| -> Vec<Arc<ClientEncryptionKeyEntry>> {
+        entry.map(|entry| entry.client_encryption_keys_after(None).cloned().collect()).unwrap_or_default()
+    };
+    each_difference(
+        (keys(old).iter(), keys(new).iter()),
+        |entry| entry.rid,
+        |old, new| {
+            let key = |entry: &ClientEncryptionKeyEntry| CatalogKey::ClientEncryptionKey(entry.rid);
+            put(batch, old, new, key, |to, entry| put_bytes(to, &entry.json));
+        },
     );
 }
 
@@ -236,7 +248,7 @@ fn restore(context: &RestoreContext, opened: StoredAccount, first_rid: u32) -> R
     let rank = |key: &CatalogKey| match key {
         CatalogKey::Allocator | CatalogKey::Checkpointed | CatalogKey::Regions | CatalogKey::Layout(_) => 0,
         CatalogKey::Offer(_) | CatalogKey::Database(_) => 1,
-        CatalogKey::Container(_) | CatalogKey::User(_) => 2,
+        CatalogKey::Container(_) | CatalogKey::User(_) | CatalogKey::ClientEncryptionKey(_) => 2,
         CatalogKey::Permission(_) | CatalogKey::Script(_) => 3,
     };
     let mut entries: Vec<&(CatalogKey, Bytes)> = catalog.iter().collect();
@@ -275,6 +287,12 @@ fn restore(context: &RestoreContext, opened: StoredAccount, first_rid: u32) -> R
                 let User { id, system, .. } = read_json(&mut reader)?;
                 let mut database = owner(&snapshot, rid.database)?;
                 database.put_user(Arc::new(UserEntry::empty(rid, &id, system)));
+                snapshot.put_database(Arc::new(database));
+            }
+            CatalogKey::ClientEncryptionKey(rid) => {
+                let mut database = owner(&snapshot, rid.database)?;
+                let entry = ClientEncryptionKeyEntry::new(rid, &read_json(&mut reader)?);
+                database.client_encryption_keys.insert(rid, Arc::new(entry));
                 snapshot.put_database(Arc::new(database));
             }
             CatalogKey::Script(rid) => {

@@ -12,7 +12,7 @@ use protocol::resource_id::{PermissionRid, UserRid};
 use protocol::user::{Permission, User};
 use smol_str::SmolStr;
 
-use super::snapshot::{CatalogSnapshot, after_key, as_rid};
+use super::snapshot::{CatalogSnapshot, ListPosition, as_rid, list};
 use super::{ByName, Catalog, CatalogError, DatabaseEntry, to_bytes};
 use clock::Ticks;
 
@@ -68,12 +68,12 @@ impl UserEntry {
         by_rid.or_else(|| self.permissions_by_name.get(id))
     }
 
-    /// The permissions made after `after`, oldest first.
+    /// The permissions from a position on: after a resource, oldest first, or before it in reverse.
     pub fn permissions_after(
         &self,
-        after: Option<PermissionRid>,
+        after: impl Into<ListPosition<PermissionRid>>,
     ) -> impl Iterator<Item = &Arc<PermissionEntry>> {
-        self.permissions.range(after_key(after)).map(|(_, entry)| entry)
+        list(&self.permissions, after)
     }
 
     pub(super) fn put(&mut self, entry: Arc<PermissionEntry>) {

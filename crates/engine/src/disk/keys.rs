@@ -5,7 +5,7 @@
 
 use protocol::lsn::Lsn;
 use protocol::resource_id::{
-    ChildKind, ChildRid, ContainerRid, DatabaseRid, OfferRid, PermissionRid, UserRid,
+    ChildKind, ChildRid, ClientEncryptionKeyRid, ContainerRid, DatabaseRid, OfferRid, PermissionRid, UserRid,
 };
 
 use super::encoding::Malformed;
@@ -159,6 +159,8 @@ pub(crate) enum CatalogKey {
     Permission(PermissionRid),
     /// A stored procedure, trigger or user-defined function.
     Script(ChildRid),
+    /// A client encryption key of a database.
+    ClientEncryptionKey(ClientEncryptionKeyRid),
     /// The newest journal record that has been checkpointed.
     Checkpointed,
     /// The account's regions and their settings.
@@ -183,6 +185,7 @@ impl CatalogKey {
                 let ContainerRid { database, container } = rid.container;
                 (b'x', &[database.0, container, rid.kind as u32, high, low])
             }
+            CatalogKey::ClientEncryptionKey(rid) => (b'k', &[rid.database.0, rid.key]),
             CatalogKey::Checkpointed => (b's', &[]),
             CatalogKey::Regions => (b'r', &[]),
         };
@@ -206,6 +209,10 @@ impl CatalogKey {
             (b'u', [database, user]) => {
                 CatalogKey::User(UserRid { database: DatabaseRid(*database), user: *user })
             }
+            (b'k', [database, key]) => CatalogKey::ClientEncryptionKey(ClientEncryptionKeyRid {
+                database: DatabaseRid(*database),
+                key: *key,
+            }),
             (b'p', [database, user, high, low]) => {
                 let user = UserRid { database: DatabaseRid(*database), user: *user };
                 let permission = u64::from(*high) << 32 | u64::from(*low);
@@ -271,6 +278,10 @@ mod tests {
                 CatalogKey::Layout(rid),
                 CatalogKey::Offer(OfferRid(database)),
                 CatalogKey::User(user),
+                CatalogKey::ClientEncryptionKey(ClientEncryptionKeyRid {
+                    database: DatabaseRid(database),
+                    key: partition,
+                }),
                 CatalogKey::Permission(PermissionRid { user, permission: n }),
             ] {
                 prop_assert_eq!(CatalogKey::read(&key.to_bytes()), Ok(key));

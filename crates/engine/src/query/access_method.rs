@@ -76,7 +76,7 @@ pub(super) fn choose(
     // A stream is preferred to a scan, and then the scan's condition is still to be checked.
     let exact = access.exact && candidates.exact && (candidates.range.is_none() || matches.is_none());
     let few = matches.as_ref().is_some_and(|stream| stream.estimate(state, FEW_MATCHES) < FEW_MATCHES);
-    let scan_is_as_short = whole && orders_by_its_only_condition(access);
+    let scan_is_as_short = whole && orders_by_its_conditions(access, &state.schema.policy);
     if (!few || scan_is_as_short)
         && let Some(plan) = in_order(access, state)
     {
@@ -225,7 +225,7 @@ fn narrow_predicate(path: &DocPath, predicate: &Predicate, state: &PartitionStat
             }
         }
         Predicate::Range { .. } | Predicate::Prefix(_) | Predicate::Defined => {
-            let Some(range) = range_of(space, predicate) else { return Candidates::unknown() };
+            let Some(range) = range_of(&space.to_bytes(), predicate) else { return Candidates::unknown() };
             let exact = precise || matches!(predicate, Predicate::Defined);
             if through_elements || state.index.count_up_to(&range, FEW_MATCHES) < FEW_MATCHES {
                 Candidates { stream: Some(collect(&range, state)), range: None, exact }
@@ -236,15 +236,15 @@ fn narrow_predicate(path: &DocPath, predicate: &Predicate, state: &PartitionStat
     }
 }
 
-/// The entries of `space` that satisfy a predicate over a range of values of one type.
-fn range_of(space: IndexSpace, predicate: &Predicate) -> Option<KeyRange> {
+/// The entries that begin with `base` and whose next value satisfies a predicate over a range of values of one type.
+fn range_of(base: &[u8], predicate: &Predicate) -> Option<KeyRange> {
     let key = |value: &Value| {
-        let mut key = space.to_bytes().to_vec();
+        let mut key = base.to_vec();
         encode_order_key(value, &mut key).map(|_| key)
     };
     match predicate {
         Predicate::Equals(value) => key(value).map(KeyRange::prefix),
-        Predicate::Defined => Some(KeyRange::prefix(space.to_bytes().to_vec())),
+        Predicate::Defined => Some(KeyRange::prefix(base.to_vec())),
         Predicate::Prefix(text) => {
             let mut prefix = key(&Value::String(text.clone()))?;
             // Without its end, the key of a string is the beginning of the keys of all that start with it.
@@ -258,7 +258,7 @@ fn range_of(space: IndexSpace, predicate: &Predicate) -> Option<KeyRange> {
                 | (Bound::Unbounded, Bound::Included(value) | Bound::Excluded(value)) => value.kind(),
                 (Bound::Unbounded, Bound::Unbounded) => return None,
             };
-            let mut of_kind = space.to_bytes().to_vec();
+            let mut of_kind = base.to_vec();
             of_kind.push(kind as u8);
             let all = KeyRange::prefix(of_kind);
             // A cut string shares its key with longer ones, so its own key is never left out.
@@ -324,8 +324,8 @@ fn ordered_method(access: &AccessPath, state: &PartitionState) -> Option<AccessM
             return None;
         }
         let backwards = *direction == Direction::Descending;
-        let condition =
-            same_path_condition(&access.filter, path).and_then(|predicate| range_of(space, predicate));
+        let condition = same_path_condition(&access.filter, path)
+            .and_then(|predicate| range_of(&space.to_bytes(), predicate));
         let undefined_values = match condition {
             Some(_) => UndefinedValues::None,
             None if count.entries == state.len() as u64 => UndefinedValues::None,
@@ -337,18 +337,69 @@ fn ordered_method(access: &AccessPath, state: &PartitionState) -> Option<AccessM
     }
     let (space, backwards) = composite_scan(&access.order, &state.schema.policy)?;
     (state.index.count(space).imprecise == 0).then(|| AccessMethod::Entries {
-        range: KeyRange::prefix(space.to_bytes().to_vec()),
+        range: composite_range(access, space, backwards).range,
         backwards,
         undefined_values: UndefinedValues::None,
     })
 }
 
-/// Whether the ordered scan passes exactly the entries that satisfy the conditions.
-fn orders_by_its_only_condition(access: &AccessPath) -> bool {
-    match (access.order.as_slice(), &access.filter) {
-        ([(path, _)], Filter::Predicate { path: tested, .. }) => tested == path,
-        _ => false,
+/// The entries of a composite index that can satisfy the conditions of a query.
+struct CompositeRange {
+    range: KeyRange,
+    /// How many of the first paths have a condition that the range takes into account.
+    paths: usize,
+}
+
+/// Narrows a composite index down by the conditions on its first paths: those that are equal to a value, and then one that
+/// is within a range.
+fn composite_range(access: &AccessPath, space: IndexSpace, backwards: bool) -> CompositeRange {
+    let mut base = space.to_bytes().to_vec();
+    for (paths, (path, direction)) in access.order.iter().enumerate() {
+        let is_descending = (*direction == Direction::Descending) != backwards;
+        let start = base.len();
+        match same_path_condition(&access.filter, path) {
+            Some(Predicate::Equals(value)) => {
+                if encode_order_key(value, &mut base) != Some(OrderKeyPrecision::Exact) {
+                    base.truncate(start);
+                    return CompositeRange { range: KeyRange::prefix(base), paths };
+                }
+                if is_descending {
+                    base[start..].iter_mut().for_each(|byte| *byte = !*byte);
+                }
+            }
+            Some(predicate @ Predicate::Range { .. }) if !is_descending => {
+                return match range_of(&base, predicate) {
+                    Some(range) => CompositeRange { range, paths: paths + 1 },
+                    None => CompositeRange { range: KeyRange::prefix(base), paths },
+                };
+            }
+            _ => return CompositeRange { range: KeyRange::prefix(base), paths },
+        }
     }
+    CompositeRange { range: KeyRange::prefix(base), paths: access.order.len() }
+}
+
+/// Whether the ordered scan passes exactly the entries that satisfy the conditions.
+fn orders_by_its_conditions(access: &AccessPath, policy: &Policy) -> bool {
+    let conditions = match &access.filter {
+        Filter::Predicate { .. } => std::slice::from_ref(&access.filter),
+        Filter::And(parts) => parts.as_slice(),
+        _ => return false,
+    };
+    let ordered = match access.order.as_slice() {
+        [] => return false,
+        [single] => std::slice::from_ref(single),
+        order => match composite_scan(order, policy) {
+            Some((space, backwards)) => &order[..composite_range(access, space, backwards).paths],
+            None => return false,
+        },
+    };
+    // One condition on each path, and each is taken into account.
+    let is_ordered = |filter: &Filter| match filter {
+        Filter::Predicate { path, .. } => ordered.iter().any(|(of_order, _)| of_order == path),
+        _ => false,
+    };
+    conditions.len() <= ordered.len() && conditions.iter().all(is_ordered)
 }
 
 /// A condition on `path` that every match satisfies.

@@ -71,6 +71,15 @@ impl QueryRequest<'_> {
         }
         run.finish_unmerged()?.into_iter().for_each(|row| collector.add_value_row(row));
         let rows = collector.in_order();
+        let continue_at = |row: &Row, before: &[Row], offset_limit: &OffsetLimit| {
+            let sort_position = SortPosition::at(row.order(), row.identity(), ties);
+            let ranges = parts.iter().enumerate().map(|(part, range)| {
+                let before = before.iter().filter(|row| row.part == part);
+                range.continue_at(row, sort_position.clone(), before)
+            });
+            let rows_passed = offset_limit.rows_passed(self.statement);
+            Some(Continuation { ranges: ranges.collect(), rows_passed })
+        };
         let mut skipped_again = vec![0; parts.len()];
         for (at, row) in rows.iter().enumerate() {
             if parts[row.part].was_returned(row) && skipped_again[row.part] < parts[row.part].rows_returned {
@@ -82,18 +91,8 @@ impl QueryRequest<'_> {
             }
             if offset_limit.decide() == RowDecision::Return {
                 if page.is_full() {
-                    let sort_position = SortPosition::at(row.order(), row.identity(), ties);
-                    let ranges = parts.iter().enumerate().map(|(part, before)| {
-                        before.continue_at(
-                            row,
-                            sort_position.clone(),
-                            rows[..at].iter().filter(|row| row.part == part),
-                        )
-                    });
-                    let passed = offset_limit.rows_passed(self.statement);
-                    outcome.continuation =
-                        Some(Continuation { ranges: ranges.collect(), rows_passed: passed });
-                    break;
+                    outcome.continuation = continue_at(row, &rows[..at], &offset_limit);
+                    return Ok(outcome);
                 }
                 match &row.item {
                     Some(item) => page.add_item(item),
@@ -101,6 +100,14 @@ impl QueryRequest<'_> {
                 }
             }
             offset_limit.pass();
+        }
+        // As in the service, an exactly full last page is followed by an empty one, unless a limit ends it.
+        if page.count() > 0
+            && page.is_full()
+            && !offset_limit.is_exhausted()
+            && let Some(last) = rows.last()
+        {
+            outcome.continuation = continue_at(&last.successor(), &rows, &offset_limit);
         }
         Ok(outcome)
     }
@@ -204,6 +211,12 @@ impl Row {
         let mut bytes = row.order;
         bytes.extend_from_slice(identity);
         Row { bytes, order_length, row: row.row, item, part: 0 }
+    }
+
+    /// A row that would be the next one after this, for the position at which nothing more is known to be.
+    fn successor(&self) -> Row {
+        let bytes = [self.bytes.as_slice(), &[0]].concat();
+        Row { bytes, order_length: self.order_length, row: Value::Undefined, item: None, part: self.part }
     }
 
     fn order(&self) -> &[u8] {

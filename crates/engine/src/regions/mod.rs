@@ -123,14 +123,42 @@ impl Regions {
         self.current.store(Arc::new(next));
         Ok(outcome)
     }
+
+    /// Replaces the topology by `next`, together with what depends on it: `together` gets the batch that persists
+    /// the topology, persists it with its own changes, and calls what it is given to publish the topology.
+    /// `change` makes `next` and returns whether something depends on it.
+    pub(crate) fn update_together<T, E: From<DiskError>>(
+        &self,
+        change: impl FnOnce(&mut Topology) -> Result<(T, bool), E>,
+        together: impl FnOnce(&Topology, Batch, &dyn Fn()) -> Result<(), E>,
+    ) -> Result<T, E> {
+        let _guard = self.writer.lock();
+        let mut next = Topology::clone(&self.current.load());
+        let (outcome, has_dependents) = change(&mut next)?;
+        let next = Arc::new(next);
+        let publish = || self.current.store(Arc::clone(&next));
+        if has_dependents {
+            together(&next, batch_of(&next), &publish)?;
+        } else {
+            if let Some(disk) = self.disk.get() {
+                persist(disk, &next)?;
+            }
+            publish();
+        }
+        Ok(outcome)
+    }
 }
 
 /// Appends a topology to the journal.
 fn persist(disk: &Disk, topology: &Topology) -> Result<(), DiskError> {
+    disk.append(batch_of(topology))
+}
+
+fn batch_of(topology: &Topology) -> Batch {
     let mut batch = Batch::new(512);
     let stored = serde_json::to_vec(&topology.stored()).expect("names and lags are text");
     batch.put(Keyspace::Catalog, &CatalogKey::Regions.to_bytes(), |to| to.extend_from_slice(&stored));
-    disk.append(batch)
+    batch
 }
 
 impl Topology {

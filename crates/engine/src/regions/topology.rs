@@ -110,12 +110,9 @@ pub enum TopologyError {
     /// An order that leaves a region out, or names one twice.
     #[error("an order names every region of the account once: {0}")]
     InvalidOrder(String),
-    /// Each write region has version chains of its own, made with the containers.
-    #[error(
-        "every region of this account writes, and its regions are those it was started with; name them all with \
-         `peri up --regions`"
-    )]
-    WriteRegionsAreFixed,
+    /// A further write region gets everything that is in flight, which a paused region does not take.
+    #[error("replication to '{0}' is paused, and a further write region needs all of it; resume it first")]
+    ReplicationPaused(String),
     /// Partition failover is not enabled.
     #[error(
         "the partitions of this account do not fail over by themselves; start it with `peri up --partition-failover`"
@@ -350,8 +347,12 @@ impl Topology {
 
     /// Adds a new region, the last in failover order, with the lag that the account was started with.
     pub(crate) fn extend(&mut self, region: Region) -> Result<RegionId, TopologyError> {
-        if self.multi_write {
-            return Err(TopologyError::WriteRegionsAreFixed);
+        let paused = self.regions.iter().find(|region| region.paused_at.is_some());
+        if let Some(paused) = paused.filter(|_| self.multi_write) {
+            return Err(TopologyError::ReplicationPaused(paused.name.clone()));
+        }
+        if self.multi_write_requested && self.consistency == ConsistencyLevel::Strong {
+            return Err(TopologyError::StrongMultiWrite);
         }
         let before = self.regions.len();
         if before >= REGIONS_MAX {
@@ -366,6 +367,7 @@ impl Topology {
         self.lags = ids(before + 1).flat_map(|from| ids(before + 1).map(move |to| lag(from, to))).collect();
         let id = RegionId(before as u8);
         self.order.push(id);
+        self.multi_write = self.multi_write_requested;
         Ok(id)
     }
 

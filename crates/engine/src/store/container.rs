@@ -186,6 +186,12 @@ impl Container {
         self.context.regions.current().region_count()
     }
 
+    /// How many version chains each partition has.
+    pub(super) fn chain_count(&self) -> usize {
+        let topology = self.context.regions.current();
+        if topology.is_multi_write() { topology.region_count() } else { 1 }
+    }
+
     /// The schema in force.
     pub fn schema(&self) -> Guard<Arc<ContainerSchema>> {
         self.schema.load()

@@ -24,6 +24,7 @@ mod transaction;
 pub use container::{Container, Partitioning, WriteUnavailable};
 pub use partition::view::PartitionView;
 pub use partition::{Partition, SplitMark, WriteContext, WriteOutcome};
+pub(crate) use repartition::added_region::{FixedLayout, RegionAddition};
 pub use repartition::layout::LayoutError;
 #[cfg(test)]
 pub(crate) use replica::head::Head;

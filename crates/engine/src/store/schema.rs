@@ -1,6 +1,6 @@
 //! A container's properties, prepared for the store: partition key, unique keys, indexing, TTL, conflicts.
 
-use protocol::container::{ContainerProperties, GeospatialType, PartitionKeyDefinition};
+use protocol::container::{ContainerProperties, GeospatialType, LanguageCode, PartitionKeyDefinition};
 use protocol::partition::{EffectivePartitionKey, PartitionKey};
 use smol_str::SmolStr;
 use sql::Value;
@@ -114,7 +114,8 @@ impl UniqueKey {
 fn query_schema(properties: &ContainerProperties) -> sql::QuerySchema {
     let computed = properties.computed_properties.iter();
     let vectors = properties.vector_embedding_policy.vector_embeddings.iter();
-    let language = properties.full_text_policy.default_language.as_deref();
+    let texts = &properties.full_text_policy;
+    let language = |code: Option<&LanguageCode>| sql::FullTextLanguage::from_tag(code?.supported_tag()?);
     sql::QuerySchema {
         computed_properties: computed
             .map(|property| sql::ComputedProperty {
@@ -129,6 +130,14 @@ fn query_schema(properties: &ContainerProperties) -> sql::QuerySchema {
         vector_policies: vectors
             .map(|vector| sql::VectorPolicy { path: vector.path.clone(), distance: vector.distance() })
             .collect(),
-        full_text_language: language.and_then(sql::FullTextLanguage::from_tag).unwrap_or_default(),
+        full_text_language: language(texts.default_language.as_ref()).unwrap_or_default(),
+        full_text_paths: texts
+            .full_text_paths
+            .iter()
+            .filter_map(|known| {
+                let language = language(known.language.as_ref())?;
+                Some(sql::FullTextPathLanguage { path: known.path.clone(), language })
+            })
+            .collect(),
     }
 }

@@ -143,7 +143,7 @@ pub enum BatchError {
     #[error("Batch request has more operations than what is supported.")]
     TooMany,
     /// The body is larger than [`BATCH_BYTES_MAX`]. This is the only error with status 413.
-    #[error("Request size is too large. A batch may have {BATCH_BYTES_MAX} bytes.")]
+    #[error("Request size is too large")]
     TooLarge,
     /// The body is not a list of operations.
     #[error("The batch is not a JSON list of operations: {0}")]

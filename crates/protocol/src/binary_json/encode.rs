@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::markers as mark;
+use super::{NESTING_MAX, markers as mark};
 
 /// Converts JSON text to binary. Integers beyond 64 bits become doubles, as in other JSON readers.
 ///
@@ -16,13 +16,26 @@ pub fn from_text(text: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
     let mut out = Vec::with_capacity(text.len() + 16);
     out.push(mark::FORMAT);
     let mut reader = serde_json::Deserializer::from_slice(text);
-    Encoder(&mut out).deserialize(&mut reader)?;
+    // The encoder has a limit of its own: that of the reader is less than an item may have.
+    reader.disable_recursion_limit();
+    Encoder { out: &mut out, levels: NESTING_MAX }.deserialize(&mut reader)?;
     reader.end()?;
     Ok(out)
 }
 
 /// A serde visitor that writes each value as binary JSON.
-struct Encoder<'a>(&'a mut Vec<u8>);
+struct Encoder<'a> {
+    out: &'a mut Vec<u8>,
+    /// How many arrays and objects may still be entered, which also ends the recursion.
+    levels: usize,
+}
+
+impl Encoder<'_> {
+    fn inside<E: serde::de::Error>(&mut self) -> Result<Encoder<'_>, E> {
+        let levels = self.levels.checked_sub(1).ok_or_else(|| E::custom("too many levels of nesting"))?;
+        Ok(Encoder { out: self.out, levels })
+    }
+}
 
 impl<'de> DeserializeSeed<'de> for Encoder<'_> {
     type Value = ();
@@ -40,21 +53,21 @@ impl<'de> Visitor<'de> for Encoder<'_> {
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
-        self.0.push(mark::NULL);
+        self.out.push(mark::NULL);
         Ok(())
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<(), E> {
-        self.0.push(if value { mark::TRUE } else { mark::FALSE });
+        self.out.push(if value { mark::TRUE } else { mark::FALSE });
         Ok(())
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<(), E> {
         match u8::try_from(value) {
-            Ok(small @ 0..=mark::LITERAL_MAX) => self.0.push(small),
+            Ok(small @ 0..=mark::LITERAL_MAX) => self.out.push(small),
             _ => {
-                self.0.push(mark::NUMBER_I64);
-                self.0.extend_from_slice(&value.to_le_bytes());
+                self.out.push(mark::NUMBER_I64);
+                self.out.extend_from_slice(&value.to_le_bytes());
             }
         }
         Ok(())
@@ -64,54 +77,54 @@ impl<'de> Visitor<'de> for Encoder<'_> {
         match i64::try_from(value) {
             Ok(value) => self.visit_i64(value),
             Err(_) => {
-                self.0.push(mark::NUMBER_U64);
-                self.0.extend_from_slice(&value.to_le_bytes());
+                self.out.push(mark::NUMBER_U64);
+                self.out.extend_from_slice(&value.to_le_bytes());
                 Ok(())
             }
         }
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<(), E> {
-        self.0.push(mark::NUMBER_F64);
-        self.0.extend_from_slice(&value.to_le_bytes());
+        self.out.push(mark::NUMBER_F64);
+        self.out.extend_from_slice(&value.to_le_bytes());
         Ok(())
     }
 
     fn visit_str<E>(self, value: &str) -> Result<(), E> {
         let length = value.len();
         match length {
-            0..=0x3F => self.0.push(mark::SHORT_STRING | length as u8),
-            0x40..=0xFF => self.0.extend_from_slice(&[mark::STRING_1, length as u8]),
+            0..=0x3F => self.out.push(mark::SHORT_STRING | length as u8),
+            0x40..=0xFF => self.out.extend_from_slice(&[mark::STRING_1, length as u8]),
             0x100..=0xFFFF => {
-                self.0.push(mark::STRING_2);
-                self.0.extend_from_slice(&(length as u16).to_le_bytes());
+                self.out.push(mark::STRING_2);
+                self.out.extend_from_slice(&(length as u16).to_le_bytes());
             }
             _ => {
                 // Bodies are bounded far below 4 GiB.
-                self.0.push(mark::STRING_4);
-                self.0.extend_from_slice(&(length as u32).to_le_bytes());
+                self.out.push(mark::STRING_4);
+                self.out.extend_from_slice(&(length as u32).to_le_bytes());
             }
         }
-        self.0.extend_from_slice(value.as_bytes());
+        self.out.extend_from_slice(value.as_bytes());
         Ok(())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let (start, mut count) = (self.0.len(), 0);
-        while items.next_element_seed(Encoder(self.0))?.is_some() {
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
+        let (start, mut count) = (self.out.len(), 0);
+        while items.next_element_seed(self.inside()?)?.is_some() {
             count += 1;
         }
-        frame(self.0, start, count, mark::ARRAY_LC1);
+        frame(self.out, start, count, mark::ARRAY_LC1);
         Ok(())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        let (start, mut count) = (self.0.len(), 0);
-        while members.next_key_seed(Encoder(self.0))?.is_some() {
-            members.next_value_seed(Encoder(self.0))?;
+    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<(), A::Error> {
+        let (start, mut count) = (self.out.len(), 0);
+        while members.next_key_seed(self.inside()?)?.is_some() {
+            members.next_value_seed(self.inside()?)?;
             count += 1;
         }
-        frame(self.0, start, count, mark::OBJECT_LC1);
+        frame(self.out, start, count, mark::OBJECT_LC1);
         Ok(())
     }
 }

@@ -14,8 +14,8 @@ mod text; // writing JSON strings
 pub use decode::{BinaryJsonError, BinaryJsonErrorKind, to_text};
 pub use encode::from_text;
 
-/// The deepest nesting of arrays and objects, in either encoding.
-pub const NESTING_MAX: usize = 128;
+/// The deepest nesting of arrays and objects, in either encoding: 128 levels of an item, and the feed around it.
+pub const NESTING_MAX: usize = 130;
 
 /// Whether a body is binary JSON: its first byte cannot start JSON text.
 pub fn is_binary(body: &[u8]) -> bool {

@@ -259,13 +259,14 @@ fn references_must_point_back_to_strings() {
 }
 
 #[test]
-fn nesting_ends_at_128() {
+fn nesting_is_limited_in_both_directions() {
     let nested = |depth: usize| [&[0x80][..], &vec![0xE1; depth], &[0xD0]].concat();
     assert!(to_text(&nested(NESTING_MAX)).is_ok());
     assert_eq!(to_text(&nested(NESTING_MAX + 1)).map_err(|bad| bad.kind), Err(Bad::TooDeep));
     assert_eq!(to_text(&nested(1_000_000)).map_err(|bad| bad.kind), Err(Bad::TooDeep));
     let text = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-    assert!(from_text(text(NESTING_MAX - 1).as_bytes()).is_ok());
+    assert!(from_text(text(NESTING_MAX).as_bytes()).is_ok());
+    assert!(from_text(text(NESTING_MAX + 1).as_bytes()).is_err());
     assert!(from_text(text(1_000_000).as_bytes()).is_err());
 }
 

@@ -4,6 +4,7 @@
 //! completed as the service does, or the message of its error. The queries of computed properties
 //! are validated by the crate that has a SQL parser.
 
+mod client_encryption; // the client encryption policy
 mod full_text; // the full-text policy
 mod index_path; // paths of the indexing policy, with wildcards
 mod indexing_policy; // included and excluded paths, composite, spatial and vector indexes
@@ -18,7 +19,8 @@ pub use crate::partition::{
     KeyCompleteness, PARTITION_KEY_PATHS_MAX, PartitionKeyDefinition, PartitionKeyDefinitionError,
     PartitionKeyKind, PartitionKeyPath, PartitionKeyPathError, PartitionKeyVersion,
 };
-pub use full_text::{FULL_TEXT_LANGUAGES, FullTextPath, FullTextPolicy};
+pub use client_encryption::{ClientEncryptionPath, ClientEncryptionPolicy};
+pub use full_text::{FULL_TEXT_LANGUAGES, FullTextPath, FullTextPolicy, LanguageCode};
 pub use index_path::{IndexPath, IndexPathEnd, IndexPathError, IndexStep};
 pub use indexing_policy::{
     CompositeOrder, CompositePath, ExcludedPath, FullTextIndex, IncludedPath, IndexingMode, IndexingPolicy,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use super::client_encryption::ClientEncryptionPolicy;
 use super::full_text::FullTextPolicy;
 use super::indexing_policy::IndexingPolicy;
 use super::policies::{
@@ -58,7 +59,10 @@ pub struct ContainerProperties {
     /// How long the change feed retains all versions and deletes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change_feed_policy: Option<ChangeFeedPolicy>,
-    /// Further properties, such as `clientEncryptionPolicy`, kept as they were sent.
+    /// Which properties clients encrypt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_encryption_policy: Option<ClientEncryptionPolicy>,
+    /// Further properties, such as `materializedViewDefinition`, kept as they were sent.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -89,6 +93,7 @@ impl ContainerProperties {
             full_text_policy: FullTextPolicy::default(),
             computed_properties: Vec::new(),
             change_feed_policy: None,
+            client_encryption_policy: None,
             other: Map::new(),
         }
     }
@@ -142,11 +147,14 @@ impl ContainerProperties {
         self.vector_embedding_policy.validate_indexes(&self.indexing_policy)?;
         self.full_text_policy.validate()?;
         self.full_text_policy.validate_indexes(&self.indexing_policy)?;
+        if let Some(policy) = &self.client_encryption_policy {
+            policy.validate(&self.partition_key)?;
+        }
         Ok(self)
     }
 
-    /// The definition after a replace request. Name, partition key and unique keys must not change; a request
-    /// without the unique keys would remove them. Vector embeddings may be added and removed, not changed.
+    /// The definition after a replace request. Name, partition key, unique keys and encryption policy must not
+    /// change; a request without the unique keys would remove them. Vector embeddings may be added and removed, not changed.
     pub fn replaced_by(&self, next: ContainerProperties) -> Result<ContainerProperties, ReplaceError> {
         if next.id != self.id {
             return Err(invalid("Replacing the id of a container is not allowed.").into());
@@ -159,6 +167,12 @@ impl ContainerProperties {
         }
         if next.unique_key_policy != self.unique_key_policy {
             return Err(ReplaceError::UniqueKeysChanged);
+        }
+        if next.client_encryption_policy != self.client_encryption_policy {
+            return Err(invalid(
+                "'clientEncryptionPolicy' cannot be changed as part of collection replace operation.",
+            )
+            .into());
         }
         self.vector_embedding_policy.check_paths_stay(&next.vector_embedding_policy)?;
         self.indexing_policy.check_vector_indexes_stay(&next.indexing_policy)?;
@@ -265,7 +279,7 @@ mod tests {
 
     #[test]
     fn unknown_properties_are_kept() {
-        let sent = r#"{"id":"c","partitionKey":{"paths":["/pk"]},"clientEncryptionPolicy":{"includedPaths":[]},"materializedViewDefinition":{"x":1},"analyticalStorageTtl":-1,"changeFeedPolicy":{"retentionDuration":10},"defaultTtl":60,"computedProperties":[{"name":"lower","query":"SELECT VALUE LOWER(c.n) FROM c"}]}"#;
+        let sent = r#"{"id":"c","partitionKey":{"paths":["/pk"]},"clientEncryptionPolicy":{"includedPaths":[],"policyFormatVersion":1},"materializedViewDefinition":{"x":1},"analyticalStorageTtl":-1,"changeFeedPolicy":{"retentionDuration":10},"defaultTtl":60,"computedProperties":[{"name":"lower","query":"SELECT VALUE LOWER(c.n) FROM c"}]}"#;
         let properties = parse(sent);
         let kept = serde_json::to_value(&properties).expect("plain data");
         let sent: Map<String, Value> = serde_json::from_str(sent).expect("json");

@@ -6,6 +6,7 @@ use super::vector::VECTOR_SCORE;
 use super::{Binder, MissingParameter};
 use crate::ast::Expression;
 use crate::bound::BoundExpression;
+use crate::context::FullTextLanguage;
 use crate::error::{SqlError, code};
 use crate::functions::aggregate::Aggregate;
 use crate::functions::{self, Family, Function};
@@ -35,7 +36,7 @@ impl Binder<'_> {
         if name.eq_ignore_ascii_case(VECTOR_SCORE) {
             return self.vector_score(arguments, span);
         }
-        let function = find(name, span)?;
+        let mut function = find(name, span)?;
         check_count(function, arguments.len(), span)?;
         if function.family == Family::Rank {
             let message = format!("{name} is only allowed in an ORDER BY RANK clause");
@@ -45,7 +46,17 @@ impl Binder<'_> {
         if function.family == Family::Vector {
             self.complete_vector_options(&mut arguments);
         }
+        if function.family == Family::FullText
+            && let Some(language) = arguments.first().and_then(|text| self.text_language(text))
+        {
+            function = functions::in_language(function, language);
+        }
         Ok(self.folded(BoundExpression::Call { function, arguments: arguments.into() }))
+    }
+
+    /// The language that the container's full-text policy gives to the path `text`.
+    pub(super) fn text_language(&self, text: &BoundExpression) -> Option<FullTextLanguage> {
+        self.schema.full_text_language_of(&self.policy_path(text)?)
     }
 }
 

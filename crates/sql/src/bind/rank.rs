@@ -85,7 +85,8 @@ impl Binder<'_> {
             if !matches!(path, BoundExpression::Path { .. }) {
                 return invalid("the first argument of FullTextScore must be a property path");
             }
-            return Ok(RankComponent::Text { path, terms: self.terms(terms)? });
+            let language = self.text_language(&path).unwrap_or(self.schema.full_text_language);
+            return Ok(RankComponent::Text { path, language, terms: self.terms(terms)? });
         }
         let distance = self.expression(score)?;
         match self.nearest_first(&distance) {

@@ -65,19 +65,24 @@ impl Binder<'_> {
 
     /// The distance function that the container's policy gives one of the two vectors.
     fn policy(&self, arguments: &[BoundExpression]) -> Option<DistanceFunction> {
-        arguments.iter().take(2).find_map(|argument| match argument {
-            BoundExpression::Path { up, steps } if self.scopes.is_document(*up) => {
-                let path: Option<String> = steps
-                    .iter()
-                    .map(|step| match step {
-                        BoundStep::Name(name) => Some(format!("/{name}")),
-                        BoundStep::Index(_) => None,
-                    })
-                    .collect();
-                self.schema.distance_function(&path?)
-            }
+        arguments
+            .iter()
+            .take(2)
+            .find_map(|argument| self.schema.distance_function(&self.policy_path(argument)?))
+    }
+
+    /// A property of the document as policies write its path, `/a/b`; `None` for any other expression.
+    pub(super) fn policy_path(&self, argument: &BoundExpression) -> Option<String> {
+        match argument {
+            BoundExpression::Path { up, steps } if self.scopes.is_document(*up) => steps
+                .iter()
+                .map(|step| match step {
+                    BoundStep::Name(name) => Some(format!("/{name}")),
+                    BoundStep::Index(_) => None,
+                })
+                .collect(),
             _ => None,
-        })
+        }
     }
 
     /// Binds a call of [`VECTOR_SCORE`].

@@ -13,6 +13,7 @@ pub(crate) use alternatives::Alternatives;
 pub use output::{InputOrder, RowOrigin};
 
 use crate::ast::{BinaryOperator, Direction, SubqueryKind, UnaryOperator};
+use crate::context::FullTextLanguage;
 use crate::error::SqlError;
 use crate::functions::Function;
 use crate::functions::aggregate::Aggregate;
@@ -192,8 +193,8 @@ pub(crate) struct Rank {
 /// One score of ORDER BY RANK.
 #[derive(Debug)]
 pub(crate) enum RankComponent {
-    /// A full-text score, `FullTextScore(path, term, …)`.
-    Text { path: BoundExpression, terms: Vec<BoundExpression> },
+    /// A full-text score, `FullTextScore(path, term, …)`, and the language of the texts.
+    Text { path: BoundExpression, language: FullTextLanguage, terms: Vec<BoundExpression> },
     /// A vector distance, and the direction that puts the nearest vector first.
     Vector { distance: BoundExpression, direction: Direction },
 }

@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use super::full_text::Term;
 use super::spatial::PreparedGeometry;
 use super::string::{Pattern, uncompiled_units};
-use crate::context::{QueryContext, QuerySchema};
+use crate::context::{FullTextLanguage, QueryContext, QuerySchema};
 use crate::value::Object;
 use crate::work_budget::WorkBudget;
 
@@ -27,8 +27,8 @@ pub(crate) struct FunctionContext<'a> {
     regexes: RecentCache<(SmolStr, SmolStr), Option<Pattern>>,
     /// Geometries by the identity of the object, which the entry keeps alive.
     geometries: RecentCache<Arc<Object>, Option<Arc<PreparedGeometry>>>,
-    /// Search terms by their text.
-    terms: RecentCache<SmolStr, Arc<Term>>,
+    /// Search terms by their text and language.
+    terms: RecentCache<(SmolStr, FullTextLanguage), Arc<Term>>,
 }
 
 impl<'a> FunctionContext<'a> {
@@ -90,10 +90,10 @@ impl<'a> FunctionContext<'a> {
     }
 
     /// The words of a search term, split on first use.
-    pub(super) fn term(&self, text: &SmolStr) -> Arc<Term> {
+    pub(super) fn term(&self, text: &SmolStr, language: FullTextLanguage) -> Arc<Term> {
         self.terms.with(
-            |known| known == text,
-            || (text.clone(), Arc::new(Term::new(text, self.schema.full_text_language))),
+            |known| known.0 == *text && known.1 == language,
+            || ((text.clone(), language), Arc::new(Term::new(text, language))),
             Clone::clone,
         )
     }

@@ -27,6 +27,7 @@ use std::sync::LazyLock;
 
 pub(crate) use argument::{TEXT_BYTES_MAX, fits_as_json};
 pub(crate) use context::FunctionContext;
+pub(crate) use full_text::in_language;
 
 use crate::value::Value;
 

@@ -166,7 +166,7 @@ impl fmt::Display for NotJson {
         match self {
             NotJson::NonFinite => f.write_str("a number is beyond the range of a double"),
             NotJson::Undefined => f.write_str("a value is undefined"),
-            NotJson::TooDeep => write!(f, "it is nested deeper than {} levels", NESTING_MAX - 1),
+            NotJson::TooDeep => write!(f, "it is nested deeper than {NESTING_MAX} levels"),
         }
     }
 }
@@ -174,7 +174,7 @@ impl fmt::Display for NotJson {
 /// Checks that [`write_json`] writes all of `value`, as text that [`parse`] accepts. Values that come from
 /// [`parse`] always pass; values that were computed may not. Cost: linear in the value.
 pub fn check_json(value: &Value) -> Result<(), NotJson> {
-    check_json_within(value, NESTING_MAX - 1)
+    check_json_within(value, NESTING_MAX)
 }
 
 /// `levels` is how many arrays and objects may still be entered. The bound also ends the recursion.
@@ -201,7 +201,7 @@ fn check_json_within(value: &Value, levels: usize) -> Result<(), NotJson> {
 pub fn is_json(text: &[u8]) -> bool {
     let opened = text.iter().filter(|byte| matches!(byte, b'[' | b'{')).count();
     // Ignored values are not limited in depth. With so few brackets the limit cannot be exceeded.
-    let ignored = opened < NESTING_MAX && serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok();
+    let ignored = opened <= NESTING_MAX && serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok();
     ignored || parse(text).is_ok()
 }
 
@@ -261,9 +261,9 @@ mod tests {
 
     #[test]
     fn too_deep_nesting_is_an_error() {
-        let deep = "[".repeat(NESTING_MAX) + &"]".repeat(NESTING_MAX);
+        let deep = "[".repeat(NESTING_MAX + 1) + &"]".repeat(NESTING_MAX + 1);
         assert!(parse(deep.as_bytes()).is_err());
-        let fits = "[".repeat(NESTING_MAX - 1) + &"]".repeat(NESTING_MAX - 1);
+        let fits = "[".repeat(NESTING_MAX) + &"]".repeat(NESTING_MAX);
         assert!(parse(fits.as_bytes()).is_ok());
     }
 

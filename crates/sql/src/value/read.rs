@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
     /// Enters an array or object.
     fn open(&mut self) -> Option<()> {
         self.depth += 1;
-        if self.depth >= NESTING_MAX {
+        if self.depth > NESTING_MAX {
             return None;
         }
         self.at += 1;
@@ -417,10 +417,13 @@ mod tests {
         ] {
             check(text.as_bytes());
         }
-        for depth in [NESTING_MAX - 1, NESTING_MAX, NESTING_MAX + 1] {
+        // serde_json allows one level less.
+        for depth in [NESTING_MAX - 1, NESTING_MAX + 1] {
             check(nested(depth).as_bytes());
             check(objects(depth).as_bytes());
         }
+        assert!(read(nested(NESTING_MAX).as_bytes()).is_some());
+        assert!(read(objects(NESTING_MAX).as_bytes()).is_some());
         check(b"\"\xff\"");
         check(b"{\"a\":1}\xff");
     }

@@ -17,6 +17,7 @@ fn held(change: impl FnOnce(&mut InstanceDocument)) -> HeldTurn {
         version: Versioned { document, etag: "e".to_owned() },
         history: Some(Arc::default()),
         key_values: Arc::default(),
+        locked_at: 0.0,
         ended: false,
     }
 }

@@ -17,7 +17,7 @@ use super::batch_operation::{
 use super::partition_key;
 use super::partition_response::{PartitionResponse, check_session};
 use super::scope::{range_gone, range_scope};
-use super::{body, item_write};
+use super::{body, encryption, item_write};
 use crate::handlers::ItemRequest;
 use crate::request::RequestHeaders;
 use crate::response::{Reply, ServiceError};
@@ -34,6 +34,11 @@ pub(super) fn batch(request: &ItemRequest<'_>) -> Result<Reply, ServiceError> {
     let body = body::text(request)?;
     let BatchRequest { encoding, operations } =
         BatchRequest::parse(&body).map_err(|bad| ServiceError::backend(bad.status(), &bad.to_string()))?;
+    let writes_item =
+        |kind: BatchOperationType| !matches!(kind, BatchOperationType::Read | BatchOperationType::Delete);
+    if operations.iter().any(|operation| writes_item(operation.operation_type)) {
+        encryption::check_encrypted(request)?;
+    }
     let has_reads = operations.iter().any(|operation| operation.operation_type == BatchOperationType::Read);
     let now = request.now_seconds();
     let operations =

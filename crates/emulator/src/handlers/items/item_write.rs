@@ -36,12 +36,13 @@ pub(super) fn is_minimal(headers: &RequestHeaders<'_>) -> Result<bool, ServiceEr
     Ok(prefers || declines)
 }
 
-/// Whether an indexing directive lets the properties of an item be indexed; `None` if it is unknown.
+/// Whether an indexing directive lets the properties of an item be indexed; `None` if it is unknown. The Python
+/// SDK sends the numbers of its own enumeration.
 pub(super) fn indexes(directive: &[u8]) -> Option<bool> {
     let is = |word: &str| directive.eq_ignore_ascii_case(word.as_bytes());
-    match is("exclude") {
+    match ["exclude", "1"].into_iter().any(is) {
         true => Some(false),
-        false => ["", "default", "include"].into_iter().any(is).then_some(true),
+        false => ["", "default", "0", "include", "2"].into_iter().any(is).then_some(true),
     }
 }
 

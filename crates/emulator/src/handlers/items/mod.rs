@@ -12,6 +12,7 @@ mod change_feed;
 mod create;
 mod delete;
 mod delete_partition;
+mod encryption;
 mod errors;
 mod item_write;
 mod partition_key;
@@ -43,6 +44,13 @@ pub(crate) fn handle(request: ItemRequest<'_>) -> Result<Reply, ServiceError> {
     errors::reject_triggers(request.call.headers)?;
     if !request.operation.is_read() {
         partition_response::check_session_token(request.call.headers)?;
+    }
+    if let ItemOperation::Create
+    | ItemOperation::Upsert
+    | ItemOperation::Replace(_)
+    | ItemOperation::Patch(_) = request.operation
+    {
+        encryption::check_encrypted(&request)?;
     }
     let outcome = match &request.operation {
         ItemOperation::Read(id) => read::read(&request, id),

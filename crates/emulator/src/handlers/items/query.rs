@@ -116,15 +116,24 @@ fn scope_of(
         Target::Key(scope) | Target::Range(scope) => return Ok(scope),
         Target::Everywhere(scope) => scope,
     };
-    if let sql::PartitionKeyFilter::Points(keys) = statement.partition_key_filter(&schema.partition_key)
-        && let [key] = keys.as_slice()
-    {
+    let pinned = match statement.partition_key_filter(&schema.partition_key) {
+        sql::PartitionKeyFilter::Points(keys) if keys.len() == 1 => {
+            Some(authorized_scope(request, partition_key::range_of(&keys[0], schema))?)
+        }
+        // A prefix of a hierarchical key needs no header either, as long as one partition has all of it.
+        sql::PartitionKeyFilter::Prefixes(keys) if keys.len() == 1 => {
+            let scope = authorized_scope(request, partition_key::range_of(&keys[0], schema))?;
+            (scope.partitions.len() == 1).then_some(scope)
+        }
+        _ => None,
+    };
+    if let Some(scope) = pinned {
         if statement.has_aggregate_without_value() {
             return Err(ServiceError::bad_request(
                 "Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates.",
             ));
         }
-        return authorized_scope(request, partition_key::range_of(key, schema));
+        return Ok(scope);
     }
     check_cross_partition(request.call.headers)?;
     if statement.has_from() && statement.needs_merge() {

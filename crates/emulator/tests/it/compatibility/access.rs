@@ -17,7 +17,7 @@ pub(super) fn probes() -> Probes {
         ("user-functions", supported!(user_functions)),
         ("script-logging", Probe::IgnoredHeader("x-ms-documentdb-script-enable-logging", "true")),
         ("script-feeds", supported!(script_feeds)),
-        ("client-encryption-keys", refused!(client_encryption_keys, "client encryption keys")),
+        ("client-encryption-keys", supported!(client_encryption_keys)),
         ("attachments", refused!(attachments, "attachments")),
         ("conflicts", supported!(conflicts)),
         ("partition-key-delete", supported!(partition_key_delete)),
@@ -89,8 +89,19 @@ async fn script_feeds(fixture: &CompatibilityFixture) {
     }
 }
 
-async fn client_encryption_keys(fixture: &CompatibilityFixture) -> LiveResponse {
-    fixture.account.post("/dbs/d/clientencryptionkeys", &[], json!({"id": "k"})).await
+async fn client_encryption_keys(fixture: &CompatibilityFixture) {
+    let key = json!({
+        "id": "access",
+        "encryptionAlgorithm": "AEAD_AES_256_CBC_HMAC_SHA256",
+        "wrappedDataEncryptionKey": "AQID",
+        "keyWrapMetadata": {"type": "t", "name": "n", "value": "v", "algorithm": "RSA-OAEP"},
+    });
+    let feed = "/dbs/d/clientencryptionkeys";
+    let created = fixture.account.post(feed, &[], key.clone()).await.expect(201).body;
+    let one = format!("{feed}/access");
+    assert_eq!(fixture.account.get(&one, &[]).await.expect(200).body, created);
+    fixture.account.put(&one, &[("if-match", "\"other\"")], key).await.expect(412);
+    fixture.account.delete(&one, &[]).await.expect(204);
 }
 
 async fn attachments(fixture: &CompatibilityFixture) -> LiveResponse {

@@ -158,10 +158,15 @@ async fn item_size(fixture: &CompatibilityFixture) {
 }
 
 async fn item_nesting(fixture: &CompatibilityFixture) {
-    for (depth, status) in [(120, 201), (130, 400)] {
+    // The item itself is the first level.
+    for (depth, status) in [(127, 201), (128, 400)] {
         let deep = format!(r#"{{"id":"deep","pk":"deep","x":{}{}}}"#, "[".repeat(depth), "]".repeat(depth));
         let key = ("x-ms-documentdb-partitionkey", r#"["deep"]"#);
         fixture.account.send(Method::POST, DOCS, &[key], deep.into()).await.expect(status);
+        let path = format!("{DOCS}/deep");
+        let binary = ("x-ms-cosmos-supported-serialization-formats", "CosmosBinary");
+        fixture.account.send(Method::GET, &path, &[key, binary], Bytes::new()).await.expect(200);
+        fixture.account.send(Method::GET, DOCS, &[key, binary], Bytes::new()).await.expect(200);
     }
 }
 

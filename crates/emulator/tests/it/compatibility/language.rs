@@ -254,6 +254,13 @@ const ROWS: &[(&str, &[(&str, &str)])] = &[
                 "SELECT VALUE c.id FROM c WHERE FULLTEXTCONTAINSALL(c.text, 'fox', 'swim') OR FULLTEXTCONTAINSANY(c.text, 'brown')",
                 r#"["1","3"]"#,
             ),
+            ("SELECT VALUE c.id FROM c WHERE FULLTEXTCONTAINSANY(c.text, 'the', 'in', 'a')", "[]"),
+            ("SELECT VALUE c.id FROM c WHERE FULLTEXTCONTAINS(c.text, 'swimming lake')", r#"["2"]"#),
+            ("SELECT VALUE _FULLTEXTWORDCOUNT(c.text) FROM c", "[3,2,2]"),
+            (
+                "SELECT VALUE [FULLTEXTCONTAINS('paid 1,000.50', '1,000.50'), FULLTEXTCONTAINS('paid 1,000.50', '000')]",
+                "[[true,false]]",
+            ),
         ],
     ),
     (

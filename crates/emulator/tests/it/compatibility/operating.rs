@@ -34,6 +34,7 @@ pub(super) fn probes() -> Probes {
         ("query-as-of", supported!(as_of)),
         ("account-clock", supported!(clock)),
         ("event-log", supported!(event_log)),
+        ("request-counts", supported!(request_counts)),
         ("request-log", supported!(request_log)),
         ("prometheus-metrics", supported!(metrics)),
     ]
@@ -82,7 +83,10 @@ async fn region_add(_: &CompatibilityFixture) {
     assert_eq!(document["readableLocations"][2]["name"], "UK South");
     assert_eq!(value(&account.in_region(2)).await, Some(1), "at once");
     let all_write = two_regions(ConsistencyLevel::Session, true).await;
-    control_post(&all_write, "/regions/UK%20South/add", json!({})).await.expect(409);
+    put(&all_write, 1).await.expect(201);
+    control_post(&all_write, "/regions/UK%20South/add", json!({})).await.expect(200);
+    assert_eq!(value(&all_write.in_region(2)).await, Some(1), "at once");
+    put(&all_write.in_region(2), 2).await.expect(200);
 }
 
 async fn event_log(_: &CompatibilityFixture) {
@@ -323,6 +327,12 @@ async fn clock(_: &CompatibilityFixture) {
     control_post(&account, "/clock/freeze", json!({})).await.expect(200);
     control_post(&account, "/clock/advance", json!({"by": "61s"})).await.expect(200);
     account.get(&format!("{DOCS}/1"), &[KEY]).await.expect(404);
+}
+
+async fn request_counts(fixture: &CompatibilityFixture) {
+    let ready = fixture.account.control(Method::GET, "/health/ready", "").await.expect(200).body;
+    assert!(ready["requests"]["binary"]["hybridRow"].is_u64(), "{ready}");
+    assert!(ready["requests"]["consistency"]["Eventual"].is_u64(), "{ready}");
 }
 
 async fn request_log(_: &CompatibilityFixture) {

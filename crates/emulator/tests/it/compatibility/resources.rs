@@ -31,7 +31,7 @@ pub(super) fn probes() -> Probes {
         ("full-text-policy", supported!(full_text_policy)),
         ("geospatial-config", supported!(geospatial_config)),
         ("conflict-policy", supported!(conflict_policy)),
-        ("client-encryption-policy", ignored!(client_encryption_policy)),
+        ("client-encryption-policy", supported!(client_encryption_policy)),
         ("analytical-ttl", ignored!(analytical_ttl)),
         ("change-feed-policy", ignored!(change_feed_policy)),
         ("materialized-views", ignored!(materialized_views)),
@@ -258,9 +258,27 @@ async fn spatial_indexes(fixture: &CompatibilityFixture) -> (LiveResponse, LiveR
     with_and_without(fixture, "indexingPolicy", policy).await
 }
 
-async fn client_encryption_policy(fixture: &CompatibilityFixture) -> (LiveResponse, LiveResponse) {
-    let policy = json!({"includedPaths": [], "policyFormatVersion": 1});
-    with_and_without(fixture, "clientEncryptionPolicy", policy).await
+async fn client_encryption_policy(fixture: &CompatibilityFixture) {
+    let algorithm = "AEAD_AES_256_CBC_HMAC_SHA256";
+    let key = json!({
+        "id": "policy",
+        "encryptionAlgorithm": algorithm,
+        "wrappedDataEncryptionKey": "AQID",
+        "keyWrapMetadata": {"type": "t", "name": "n", "value": "v", "algorithm": "RSA-OAEP"},
+    });
+    fixture.account.post("/dbs/d/clientencryptionkeys", &[], key).await.expect(201);
+    let path = |path: &str, key: &str| {
+        let included = json!({"path": path, "clientEncryptionKeyId": key, "encryptionType": "Deterministic", "encryptionAlgorithm": algorithm});
+        json!({"id": "encrypted", "partitionKey": {"paths": ["/pk"]}, "clientEncryptionPolicy": {"includedPaths": [included], "policyFormatVersion": 1}})
+    };
+    fixture.account.post("/dbs/d/colls", &[], path("/a", "none")).await.expect(400);
+    fixture.account.post("/dbs/d/colls", &[], path("/pk", "policy")).await.expect(400);
+    let mut created = fixture.account.post("/dbs/d/colls", &[], path("/a", "policy")).await.expect(201).body;
+    let plain = json!({"id": "1", "pk": "a"});
+    fixture.account.post("/dbs/d/colls/encrypted/docs", &[], plain).await.expect(400);
+    created.as_object_mut().unwrap().remove("clientEncryptionPolicy");
+    fixture.account.put("/dbs/d/colls/encrypted", &[], created).await.expect(400);
+    fixture.account.delete("/dbs/d/colls/encrypted", &[]).await.expect(204);
 }
 
 async fn analytical_ttl(fixture: &CompatibilityFixture) -> (LiveResponse, LiveResponse) {
@@ -290,6 +308,21 @@ async fn full_text_policy(fixture: &CompatibilityFixture) {
     assert_eq!(read["fullTextPolicy"]["defaultLanguage"], "en-US");
     let bad = json!({"fullTextPolicy": {"defaultLanguage": "xx-XX", "fullTextPaths": []}});
     fixture.try_container(bad).await.expect(400);
+    // Languages may be locale identifiers, and each path has its own.
+    let paths = json!([{"path": "/german", "language": 1031}, {"path": "/text", "language": "1036"}]);
+    let policy = json!({"defaultLanguage": 1033, "fullTextPaths": paths});
+    let path = fixture.container(json!({"fullTextPolicy": policy})).await;
+    assert_eq!(fixture.account.get(&path, &[]).await.expect(200).body["fullTextPolicy"], policy);
+    let item =
+        json!({"id": "1", "pk": "a", "german": "Die Häuser", "text": "on the roof", "other": "on the roof"});
+    fixture.account.post(&format!("{path}/docs"), &[KEY], item).await.expect(201);
+    let query = json!({"query": "SELECT VALUE [FullTextContains(c.german, 'haus'), FullTextContains(c.text, 'the'), FullTextContains(c.other, 'the')] FROM c"});
+    let headers = [KEY, ("x-ms-documentdb-isquery", "true")];
+    let response = fixture.account.post(&format!("{path}/docs"), &headers, query).await.expect(200);
+    assert_eq!(response.documents(), [json!([true, true, false])]);
+    let unknown = json!({"fullTextPolicy": {"defaultLanguage": 9999, "fullTextPaths": []}});
+    let rejected = fixture.try_container(unknown).await.expect(400);
+    assert!(rejected.message().contains("unsupported language 9999"), "{}", rejected.message());
 }
 
 async fn geospatial_config(fixture: &CompatibilityFixture) {

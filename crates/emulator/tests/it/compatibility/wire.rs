@@ -32,6 +32,7 @@ pub(super) fn probes() -> Probes {
         ("header-versions", supported!(header_versions)),
         ("header-partition", supported!(header_partition)),
         ("header-content-path", supported!(header_content_path)),
+        ("header-content-location", supported!(header_content_location)),
         ("header-quota", supported!(header_quota)),
         ("header-share-throughput", supported!(header_share_throughput)),
         ("header-replicas", supported!(header_replicas)),
@@ -141,6 +142,11 @@ async fn header_content_path(fixture: &CompatibilityFixture) {
     let response = read(fixture).await;
     assert_eq!(response.header("x-ms-content-path"), container.body["_rid"].as_str().unwrap());
     assert_eq!(response.header("x-ms-alt-content-path"), "dbs/d/colls/c");
+}
+
+async fn header_content_location(fixture: &CompatibilityFixture) {
+    let read = fixture.account.get("/dbs/d", &[]).await.expect(200);
+    assert!(read.header("content-location").ends_with("/dbs/d"), "{:?}", read.headers);
 }
 
 async fn header_quota(fixture: &CompatibilityFixture) {

@@ -156,3 +156,67 @@ async fn index_metrics_are_in_the_order_of_the_service() {
     assert!(v2.find("UtilizedIndexes") < v2.find("PotentialIndexes"), "{v2}");
     assert!(v2.find("SingleIndexes") < v2.find("CompositeIndexes"), "{v2}");
 }
+
+#[tokio::test]
+async fn responses_with_a_body_say_what_they_are_the_content_of() {
+    let account = LiveAccount::with_container(1, json!({})).await;
+    let created = account.create(json!({"id": "a b", "pk": "a"})).await.expect(201);
+    let base = created.header("content-location").strip_suffix(DOCS).expect("the feed").to_owned();
+    assert!(base.starts_with("http://") && base.contains(':'), "{base}");
+    for (path, status) in [
+        ("/", 200),
+        ("/dbs", 200),
+        ("/dbs/d/colls/c", 200),
+        ("/dbs/d/colls/c/docs/a%20b", 200),
+        ("/dbs/none", 404),
+    ] {
+        let response = account.get(path, &[A]).await.expect(status);
+        assert_eq!(response.header("content-location"), format!("{base}{path}"));
+    }
+    let deleted = account.delete("/dbs/d/colls/c/docs/a%20b", &[A]).await.expect(204);
+    assert_eq!(deleted.header("content-location"), "", "there is no content");
+}
+
+#[tokio::test]
+async fn a_request_that_is_too_large_and_an_unknown_offer_get_the_texts_of_the_service() {
+    let account = LiveAccount::with_container(1, json!({})).await;
+    let large = json!({"id": "1", "pk": "a", "x": "y".repeat(2 * 1024 * 1024)});
+    let message = r#"Message: {"Errors":["Request size is too large"]}"#;
+    let refused = account.create(large.clone()).await.expect(413);
+    assert!(refused.message().starts_with(message), "{}", refused.message());
+    let batch = [A, ("x-ms-cosmos-is-batch-request", "True"), ("x-ms-cosmos-batch-atomic", "True")];
+    let twice = json!([{"operationType": "Create", "resourceBody": large}, {"operationType": "Create", "resourceBody": large}]);
+    let refused = account.post(DOCS, &batch, twice).await.expect(413);
+    assert!(refused.message().starts_with(message), "{}", refused.message());
+    for offer in ["/offers/none", "/offers/abcd"] {
+        let missing = account.get(offer, &[]).await.expect(404);
+        let text = "Entity with the specified id does not exist in the system.";
+        assert!(missing.message().starts_with(text), "{}", missing.message());
+    }
+}
+
+#[tokio::test]
+async fn binary_requests_and_requested_consistency_levels_are_counted() {
+    let account = LiveAccount::with_container(1, json!({})).await;
+    let counts = async || {
+        let ready = account.control(http::Method::GET, "/health/ready", "").await.expect(200).body;
+        ready["requests"].clone()
+    };
+    assert_eq!(counts().await["binary"], json!({"binaryJson": 0, "hybridRow": 0, "binaryResponses": 0}));
+    let item = protocol::binary_json::from_text(br#"{"id":"1","pk":"a"}"#).unwrap();
+    account.send(http::Method::POST, DOCS, &[A], item.into()).await.expect(201);
+    let one = format!("{DOCS}/1");
+    account
+        .get(&one, &[A, ("x-ms-cosmos-supported-serialization-formats", "CosmosBinary")])
+        .await
+        .expect(200);
+    account.get(&one, &[A, ("x-ms-consistency-level", "Eventual")]).await.expect(200);
+    account.get(&one, &[A, ("x-ms-consistency-level", "Session")]).await.expect(200);
+    account.get(&one, &[A, ("x-ms-cosmos-read-consistency-strategy", "Eventual")]).await.expect(200);
+    account.get(&one, &[A]).await.expect(200);
+    let counted = counts().await;
+    assert_eq!(counted["binary"], json!({"binaryJson": 1, "hybridRow": 0, "binaryResponses": 1}));
+    let levels =
+        json!({"Eventual": 2, "ConsistentPrefix": 0, "Session": 1, "BoundedStaleness": 0, "Strong": 0});
+    assert_eq!(counted["consistency"], levels);
+}

@@ -129,3 +129,31 @@ async fn long_responses_are_compressed_only_for_clients_that_accept_gzip() {
         assert_eq!(plain, client.get(path).await.body, "{path} {accepted}");
     }
 }
+
+#[tokio::test]
+async fn unread_responses_of_many_connections_have_one_bound() {
+    let mut limits = Limits::default();
+    limits.unread_bytes_max = 20_000_000;
+    let fixture = start(limits);
+    let mut attackers = Vec::new();
+    // 24 connections that read nothing of eight million bytes each: 192 MB, where 20 MB are allowed.
+    for _ in 0..24 {
+        let mut client = fixture.connect().await;
+        client.send("GET /big/8000000 HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
+        // Its response is ready before the next one asks.
+        assert_eq!(client.head().await.status, 200);
+        attackers.push(client);
+    }
+    // A client that reads gets its responses.
+    let mut client = fixture.connect().await;
+    for _ in 0..3 {
+        assert_eq!(client.get("/big/100000").await.text().len(), 100_000);
+    }
+    let mut cut = 0;
+    for attacker in &mut attackers {
+        // What is left of a response whose connection was closed is shorter than the response.
+        let rest = tokio::time::timeout(Duration::from_millis(500), attacker.until_closed()).await;
+        cut += usize::from(rest.is_ok_and(|rest| rest.len() < 7_000_000));
+    }
+    assert!(cut >= 20, "{cut} of 24 connections were closed");
+}

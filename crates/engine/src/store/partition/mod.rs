@@ -44,7 +44,7 @@ pub(in crate::store) const LSN_FIRST: Lsn = Lsn(1);
 /// The session token version of a partition that was never merged, where one region writes.
 const TOKEN_VERSION_FIRST: i64 = -1;
 /// The session token version of a partition that was never merged, where tokens name regions.
-const TOKEN_VERSION_FIRST_MULTI_WRITE: i64 = 1;
+pub(in crate::store) const TOKEN_VERSION_FIRST_MULTI_WRITE: i64 = 1;
 
 /// A physical partition of a container.
 pub struct Partition {
@@ -187,6 +187,19 @@ impl Partition {
         };
         let replicas = MultiWriteReplicas::restored(&replication, contents, stored);
         Ok(Partition::with_replicas(identity, range, parents, Replicas::MultiWrite(replicas), context))
+    }
+
+    /// A partition with `replicas` in one write region each, which takes over the conflicts of `old`.
+    pub(in crate::store) fn with_write_regions(
+        identity: PartitionIdentity,
+        (range, parents): (EpkRange, Vec<u32>),
+        replicas: Vec<ReplicaContents>,
+        old: &Partition,
+        context: ContainerContext,
+    ) -> Partition {
+        let conflicts = old.conflicts().map(|conflicts| conflicts.clone()).unwrap_or_default();
+        let replicas = Replicas::MultiWrite(MultiWriteReplicas::of(replicas, conflicts));
+        Partition::with_replicas(identity, range, parents, replicas, context)
     }
 
     fn with_replicas(

@@ -83,10 +83,9 @@ impl Layout {
         next_ordinal: u64,
         topology: &Topology,
     ) -> StoredLayout {
-        let first = ChainOrigin { lsn_at_start: LSN_FIRST, trimmed_to: LSN_FIRST };
         let stored = |partition: &Arc<Partition>| {
             let PartitionIdentity { id, token_version, .. } = partition.identity;
-            let origins = self.origins.get(&id).cloned().unwrap_or_else(|| vec![first]);
+            let origins = self.known_origins(id);
             let (range, parents) = (partition.range.clone(), partition.parents.clone());
             let write_region = partition.write_region().map(|region| topology.region(region).name.clone());
             StoredPartition { id, token_version, range, parents, origins, write_region }
@@ -98,6 +97,13 @@ impl Layout {
             partitions,
             failover_count: topology.failover_count(),
         }
+    }
+
+    /// Where the version chains of a range begin that are known; the others begin where the first one does.
+    pub(in crate::store) fn known_origins(&self, id: u32) -> Vec<ChainOrigin> {
+        let first = ChainOrigin { lsn_at_start: LSN_FIRST, trimmed_to: LSN_FIRST };
+        let known = self.origins.get(&id).filter(|origins| !origins.is_empty());
+        known.cloned().unwrap_or_else(|| vec![first])
     }
 
     /// Records where the version chains of a range begin.

@@ -32,6 +32,13 @@ impl VersionVector {
         VersionVector(Some(commits.into()).filter(|commits: &Arc<[u64]>| !commits.is_empty()))
     }
 
+    /// This vector for this many regions, with no commits of those that it does not have yet.
+    pub(in crate::store) fn extended(&self, regions: usize) -> VersionVector {
+        let mut commits: Vec<u64> = self.regions().map(|(_, commits)| commits).collect();
+        commits.resize(regions.max(commits.len()), 0);
+        VersionVector(Some(commits.into()))
+    }
+
     /// The larger of two, region by region.
     pub(in crate::store) fn joined(self, other: VersionVector) -> VersionVector {
         match (self.0, other.0) {

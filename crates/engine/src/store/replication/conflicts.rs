@@ -25,7 +25,7 @@ pub struct Conflict {
 }
 
 /// The conflicts of one partition, oldest first.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Conflicts {
     stored: VecDeque<Conflict>,
     last: u64,

@@ -52,6 +52,13 @@ struct ReplicaSnapshot {
     state: Arc<PartitionState>,
 }
 
+impl PartitionSnapshot {
+    /// What a version chain held. A region that was added since had no chain: it gets what the hub had.
+    fn replica(&self, chain: usize) -> &ReplicaSnapshot {
+        self.replicas.get(chain).unwrap_or(&self.replicas[0])
+    }
+}
+
 impl ContainerSnapshot {
     /// Views of the partitions that owned a part of `range`, as they were; of an empty range, the one at its start.
     pub fn views_over(&self, range: &EpkRange, read: ReadContext) -> Vec<PartitionView> {
@@ -139,8 +146,12 @@ impl<'a> LockedContainer<'a> {
         let newest = guards.iter().flatten().map(|guard| guard.state().lsn).max().unwrap_or_default();
         let versions = guards.iter().map(|guards| guards[0].head().progress().versions);
         let joined = versions.reduce(VersionVector::joined).unwrap_or_default();
+        let chains = container.chain_count();
+        let joined = joined_for(joined, container);
         let same_partitions = current.len() == saved.partitions.len()
-            && current.iter().zip(&saved.partitions).all(|(now, then)| Arc::ptr_eq(now, &then.partition));
+            && current.iter().zip(&saved.partitions).all(|(now, then)| Arc::ptr_eq(now, &then.partition))
+            // A container that was deleted before a region was added has no replica there.
+            && saved.partitions.iter().all(|then| then.replicas.len() == chains);
         let is_persisted = container.context.disk.is_some();
         let mut contents = Vec::with_capacity(saved.partitions.len());
         for (at, then) in saved.partitions.iter().enumerate() {
@@ -150,20 +161,21 @@ impl<'a> LockedContainer<'a> {
             let trimmed_to = |chain: usize| match (is_persisted, *exists) {
                 (false, _) => Lsn(0),
                 (true, false) => Lsn(u64::MAX),
+                (true, true) if chain >= then.replicas.len() => Lsn(u64::MAX),
                 (true, true) => {
                     let concerned = if same_partitions { &guards[at..=at] } else { &guards[..] };
                     let logs = concerned.iter().filter_map(|guards| guards.get(chain));
                     let logs = logs.map(|guard| &guard.state().log);
                     // Nor can changes that an earlier restore gave up: the disk deleted them then.
-                    if logs.clone().any(|log| !log.contains_lsn(then.replicas[chain].state.lsn)) {
+                    if logs.clone().any(|log| !log.contains_lsn(then.replica(chain).state.lsn)) {
                         return Lsn(u64::MAX);
                     }
                     logs.map(|log| log.trimmed_to()).max().unwrap_or_default()
                 }
             };
-            let replicas = then.replicas.iter().enumerate();
-            let replicas = replicas
-                .map(|(chain, replica)| replica.as_commit_after(newest, versions.clone(), trimmed_to(chain)));
+            let replicas = (0..chains).map(|chain| {
+                then.replica(chain).as_commit_after(newest, versions.clone(), trimmed_to(chain))
+            });
             contents.push(replicas.collect());
         }
         let mut restore = ContainerRestore {
@@ -255,7 +267,7 @@ impl ContainerRestore<'_> {
             for then in &self.saved.partitions {
                 batch.remove_log_after(
                     then.partition.identity.chain_key(number),
-                    then.replicas[chain].state.lsn,
+                    then.replica(chain).state.lsn,
                 );
             }
             batch.remove_log_from(ChainKey {
@@ -324,6 +336,14 @@ impl ReplicaSnapshot {
             state.log.add_gap(self.state.lsn, lsn);
         }
         ReplicaContents { head, state }
+    }
+}
+
+/// A version vector for all regions that the account has now.
+fn joined_for(versions: VersionVector, container: &Container) -> VersionVector {
+    match container.context.regions.current().is_multi_write() {
+        true => versions.extended(container.chain_count()),
+        false => versions,
     }
 }
 

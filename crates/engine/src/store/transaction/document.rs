@@ -69,7 +69,7 @@ pub enum DocumentError {
     #[error("The input name '{0}' is invalid because it contains '\\'; choose an id without it")]
     ForbiddenId(String),
     /// The document has more bytes than an item may have.
-    #[error("Request size is too large; an item may have {ITEM_BYTES_MAX} bytes, this one has {0}")]
+    #[error("Request size is too large")]
     TooLarge(usize),
     /// The `ttl` is neither positive nor -1.
     #[error(

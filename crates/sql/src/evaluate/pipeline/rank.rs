@@ -9,6 +9,7 @@ use super::super::{EvaluationContext, Frame};
 use super::project_row;
 use crate::ast::Direction;
 use crate::bound::{Pipeline, Rank, RankComponent};
+use crate::context::FullTextLanguage;
 use crate::functions;
 use crate::value::{Value, total_order};
 
@@ -52,13 +53,14 @@ impl<'a> Ranking<'a> {
     pub(crate) fn push(&mut self, frame: &Frame<'_>, document: &Value, context: &EvaluationContext<'_>) {
         self.document_count += 1;
         for (component, statistics) in self.rank.components.iter().zip(&mut self.statistics) {
-            let RankComponent::Text { path, terms } = component else { continue };
+            let RankComponent::Text { path, language, terms } = component else { continue };
+            let call = |name, arguments: &[Value]| call(name, *language, arguments, context);
             let text = path.evaluate(frame, context).into_owned();
-            let words = call("_FULLTEXTWORDCOUNT", std::slice::from_ref(&text), context);
+            let words = call("_FULLTEXTWORDCOUNT", std::slice::from_ref(&text));
             statistics.total_words += words.as_f64().unwrap_or(0.0);
             for (term, hits) in terms.iter().zip(&mut statistics.hits) {
                 let term = term.evaluate(frame, context).into_owned();
-                *hits += i64::from(call("FULLTEXTCONTAINS", &[text.clone(), term], context).is_true());
+                *hits += i64::from(call("FULLTEXTCONTAINS", &[text.clone(), term]).is_true());
             }
         }
         if self.pipeline.filter.as_ref().is_none_or(|filter| filter.is_true(frame, context)) {
@@ -93,7 +95,7 @@ impl<'a> Ranking<'a> {
         let frame = Frame::with(&Frame::ROOT, document);
         match &self.rank.components[at] {
             RankComponent::Vector { distance, .. } => distance.evaluate(&frame, context).into_owned(),
-            RankComponent::Text { path, terms } => {
+            RankComponent::Text { path, language, terms } => {
                 let statistics = &self.statistics[at];
                 let arguments = [
                     path.evaluate(&frame, context).into_owned(),
@@ -102,7 +104,7 @@ impl<'a> Ranking<'a> {
                     Value::from(statistics.total_words),
                     Value::array(statistics.hits.iter().map(|hits| Value::from(*hits))),
                 ];
-                call("_FULLTEXTSCORE", &arguments, context)
+                call("_FULLTEXTSCORE", *language, &arguments, context)
             }
         }
     }
@@ -152,6 +154,13 @@ fn by_score(scores: &[Value], direction: Direction) -> Vec<usize> {
     order
 }
 
-fn call(name: &str, arguments: &[Value], context: &EvaluationContext<'_>) -> Value {
-    functions::find(name).map_or(Value::Undefined, |function| (function.call)(arguments, &context.functions))
+fn call(
+    name: &str,
+    language: FullTextLanguage,
+    arguments: &[Value],
+    context: &EvaluationContext<'_>,
+) -> Value {
+    functions::find(name).map_or(Value::Undefined, |function| {
+        (functions::in_language(function, language).call)(arguments, &context.functions)
+    })
 }

@@ -1,8 +1,9 @@
 //! Distances and areas: metres on the globe, units of the coordinates on a plane.
 
-use geographiclib_rs::{Geodesic, InverseGeodesic, PolygonArea, Winding};
+use geographiclib_rs::{Geodesic, PolygonArea, Winding};
 
 use super::geojson::{Geometry, Position};
+use super::great_ellipse;
 use super::relate::intersects;
 use super::shape::Shape;
 use super::surface::{Surface, Vector};
@@ -11,7 +12,7 @@ use super::surface::{Surface, Vector};
 pub(super) fn between_points(a: Position, b: Position, surface: Surface) -> f64 {
     match surface {
         Surface::Plane => (a[0] - b[0]).hypot(a[1] - b[1]),
-        Surface::Globe => Geodesic::wgs84().inverse(a[1], a[0], b[1], b[0]),
+        Surface::Globe => great_ellipse::distance(a, b),
     }
 }
 

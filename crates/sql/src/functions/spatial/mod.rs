@@ -5,6 +5,7 @@
 //! by longitude and latitude as on a flat map. The result for an invalid object is undefined.
 
 mod geojson;
+mod great_ellipse;
 mod measure;
 mod relate;
 mod shape;

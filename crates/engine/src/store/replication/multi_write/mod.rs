@@ -61,6 +61,12 @@ impl MultiWriteReplicas {
         MultiWriteReplicas { replicas, conflicts: Mutex::default(), released: AtomicU64::new(0) }
     }
 
+    /// Replicas with these contents, one for each region, with nothing in flight between them.
+    pub(in crate::store) fn of(contents: Vec<ReplicaContents>, conflicts: Conflicts) -> MultiWriteReplicas {
+        let replicas = contents.into_iter().map(RegionReplica::new).collect();
+        MultiWriteReplicas { replicas, conflicts: Mutex::new(conflicts), released: AtomicU64::new(0) }
+    }
+
     /// The replicas that were on disk, `contents` for each region. Messages that were in flight are sent
     /// again. Nothing else sees the replicas yet, so relaxed orderings suffice.
     pub(in crate::store) fn restored(
@@ -105,8 +111,10 @@ impl MultiWriteReplicas {
         &self.replicas[0]
     }
 
+    /// The replica of a region. A region that was just added may ask a partition that is being replaced and has
+    /// none for it: nothing is in flight there and no write is accepted any more, so the hub's replica will do.
     fn replica(&self, region: RegionId) -> &RegionReplica {
-        &self.replicas[region.index()]
+        self.replicas.get(region.index()).unwrap_or_else(|| self.hub())
     }
 
     /// The replicas of all regions but the hub.

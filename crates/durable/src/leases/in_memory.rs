@@ -21,7 +21,7 @@ pub struct InMemoryLeaseProvider {
 }
 
 impl InMemoryLeaseProvider {
-    /// Leases without callers.
+    /// Leases that no dispatcher has asked for yet.
     pub fn new() -> InMemoryLeaseProvider {
         InMemoryLeaseProvider::default()
     }

@@ -13,6 +13,7 @@ use crate::clock::{self, Millis};
 use crate::error::Result;
 use crate::ids;
 use crate::store::Store;
+use crate::telemetry::Telemetry;
 
 /// The partition of the lease document, which is not that of an instance.
 const PARTITION: &str = "__leases__";
@@ -41,7 +42,7 @@ struct CachedLease {
     renewed_at: Millis,
 }
 
-/// The lease document.
+/// The one document with all leases.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LeaseDocument {
@@ -62,7 +63,7 @@ impl CosmosLeaseProvider {
     /// Leases in this container that expire after this time unless they are renewed. They are renewed three times as often.
     pub fn with_lease_time(container: &ContainerClient, lease_time: Duration) -> CosmosLeaseProvider {
         CosmosLeaseProvider {
-            store: Store::new(container.clone()),
+            store: Store::new(container.clone(), Telemetry::default()),
             lease_time: clock::millis(lease_time.max(Duration::from_millis(100))),
             process: ids::unique(),
             callers: tokio::sync::Mutex::default(),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::SLOTS;
 use crate::clock::Millis;
+use crate::slots::SLOTS;
 
 /// The dispatchers of all processes, by name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,21 +1,14 @@
-//! The trait of slot leases, and sets of slots.
+//! Dispatch slots: 256 parts of all instances, which dispatchers share out among themselves.
 
-use async_trait::async_trait;
+use xxhash_rust::xxh3::xxh3_64;
 
-use super::SLOTS;
+/// The number of dispatch slots.
+pub const SLOTS: usize = 256;
 
-/// Shares the dispatch slots out among dispatchers.
-///
-/// Slots keep dispatchers out of each other's way; they do not protect anything. Two dispatchers that believe to hold
-/// the same slot for a moment compete for the locks of its instances, and one of them wins each.
-#[async_trait]
-pub trait LeaseProvider: Send + Sync {
-    /// The slots of this caller, now. A caller that asks for the first time joins the others, and slots are rebalanced;
-    /// a caller that has not asked for a while is considered gone.
-    async fn acquire_slots(&self, caller_id: u64) -> Vec<u8>;
-
-    /// Gives up the slots of a caller that ends.
-    async fn release_slots(&self, caller_id: u64);
+/// The dispatch slot of an instance. It is stored with every message, so the hash never changes: XXH3 of the id, modulo
+/// 256.
+pub fn dispatch_slot(instance: &str) -> u8 {
+    (xxh3_64(instance.as_bytes()) % SLOTS as u64) as u8
 }
 
 /// A set of dispatch slots.
@@ -23,7 +16,7 @@ pub trait LeaseProvider: Send + Sync {
 pub(crate) struct SlotSet([u64; SLOTS / 64]);
 
 impl SlotSet {
-    /// Every slot.
+    /// The set of every slot.
     pub(crate) const ALL: SlotSet = SlotSet([u64::MAX; SLOTS / 64]);
 
     pub(crate) fn contains(self, slot: u8) -> bool {
@@ -63,5 +56,21 @@ mod tests {
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 63, 64, 255]);
         assert!(!set.is_all() && !set.is_empty());
         assert!((0..=255).collect::<SlotSet>().is_all());
+    }
+
+    #[test]
+    fn slots_of_known_ids_never_change() {
+        let pinned: Vec<u8> =
+            ["", "a", "order-1", "order-2", "parent::sub::1", "ordre é"].map(dispatch_slot).to_vec();
+        assert_eq!(pinned, [194, 31, 118, 92, 240, 147]);
+    }
+
+    #[test]
+    fn ids_are_spread_over_all_slots() {
+        let mut counts = [0; SLOTS];
+        for n in 0..25_600 {
+            counts[dispatch_slot(&format!("order-{n}")) as usize] += 1;
+        }
+        assert!(counts.iter().all(|count| (50..200).contains(count)), "{counts:?}");
     }
 }
