@@ -25,7 +25,7 @@ const MEMORY: u64 = 600_000;
 pub struct InstanceChange {
     /// When it happened, in milliseconds since 1970.
     pub at: u64,
-    /// What happened.
+    /// What happened to the instance.
     pub kind: ChangeKind,
     /// The id of the instance.
     pub instance_id: String,
@@ -40,7 +40,7 @@ pub struct InstanceChange {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// It has begun.
+    /// The instance has begun.
     Started,
     /// It goes on in a new execution.
     Continued,

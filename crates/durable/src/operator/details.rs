@@ -60,9 +60,9 @@ pub struct ExecutionSummary {
     pub execution_id: u64,
     /// `Running`, `Completed`, `Failed` or `ContinuedAsNew`.
     pub status: String,
-    /// When it began.
+    /// When the execution began.
     pub started_at: u64,
-    /// When it ended.
+    /// When the execution ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<u64>,
     /// The number of its events.

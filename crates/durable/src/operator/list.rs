@@ -1,4 +1,4 @@
-//! Lists instances.
+//! Lists instances by a selector.
 
 use std::collections::HashSet;
 

@@ -8,7 +8,7 @@ use super::retry::RetryOutcome;
 use super::{InstanceSummary, Operator, OperatorError};
 use crate::clock;
 use crate::documents::MessageDocument;
-use crate::error::{Failure, Result};
+use crate::error::Result;
 use crate::ids;
 
 /// What stands between the id of an instance and the number of its restart.
@@ -73,8 +73,7 @@ impl Operator {
             parent_execution_id: None,
             execution_id: duroxide::INITIAL_EXECUTION_ID,
         };
-        let mut message =
-            MessageDocument::new(&successor, &item, clock::now(), None).map_err(Failure::from)?;
+        let mut message = MessageDocument::new(&successor, &item, clock::now(), None)?;
         message.id = START.to_owned();
         match self.core.store.create(&successor, &message).await {
             Ok(_) => Ok(RetryOutcome::Done),

@@ -29,7 +29,7 @@ const IDS_MAX: usize = 100;
 pub struct RetryItem {
     /// The id of the instance.
     pub instance_id: String,
-    /// What is done.
+    /// What is done about it.
     pub action: RetryAction,
     /// The document that it is done to: the id of a message, an activity or an instance, or the new instance.
     pub subject: String,
@@ -73,7 +73,7 @@ impl RetryAction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RetryOutcome {
-    /// It was done.
+    /// The retry was done.
     Done,
     /// There was no need for it, for this reason.
     Skipped(String),

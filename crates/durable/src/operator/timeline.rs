@@ -39,7 +39,7 @@ pub struct TimelineSpan {
     /// When it ended; none if it goes on, or if the execution ended before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<u64>,
-    /// How it ended.
+    /// How the wait ended.
     pub outcome: Outcome,
     /// The error of what failed, or the reason of what was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ pub struct TimelineSpan {
 pub enum WaitKind {
     /// An activity, which a worker executes.
     Activity,
-    /// A timer.
+    /// A timer of the execution.
     Timer,
     /// Another instance, which the execution has started.
     SubOrchestration,
@@ -81,11 +81,11 @@ impl WaitKind {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It goes on.
+    /// The wait goes on.
     Open,
-    /// With a result.
+    /// It ended with a result.
     Completed,
-    /// With an error.
+    /// It ended with an error.
     Failed,
     /// The execution no longer waits for it.
     Cancelled,

@@ -9,7 +9,7 @@ Examples:
 
 The instance fails with the reason, and its sub-orchestrations are cancelled, as soon as a runtime processes the request.";
 
-/// Cancel instances
+/// Cancel instances and their sub-orchestrations
 #[derive(Debug, clap::Args)]
 #[command(after_help = CANCEL_EXAMPLES)]
 pub(crate) struct DurableCancel {

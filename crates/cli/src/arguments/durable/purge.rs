@@ -32,7 +32,7 @@ pub(crate) struct DurablePurge {
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub(crate) yes: bool,
 

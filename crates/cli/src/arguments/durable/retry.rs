@@ -30,7 +30,7 @@ pub(crate) struct DurableRetry {
     #[arg(long)]
     pub(crate) failed: bool,
 
-    /// Items per second
+    /// Number of items per second
     #[arg(long, value_name = "N", default_value = "10", value_parser = rate)]
     pub(crate) rate: f64,
 

@@ -89,7 +89,7 @@ enum PastTime {
 }
 
 impl PastTime {
-    /// Milliseconds since 1970.
+    /// The time in milliseconds since 1970.
     fn milliseconds(self, now: Ticks) -> u64 {
         let milliseconds = |ticks: Ticks| u64::try_from(ticks.milliseconds()).unwrap_or_default();
         match self {

@@ -5,7 +5,7 @@ use emulator::clock::{Clock, Ticks};
 /// The ticks of a millisecond.
 const TICKS: i64 = 10_000;
 
-/// The current time.
+/// The current time of this machine.
 pub(super) fn now() -> Ticks {
     Clock::system().now()
 }

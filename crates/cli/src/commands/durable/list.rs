@@ -8,7 +8,7 @@ use crate::exit::CommandError;
 use crate::output::{self, Table};
 
 const COLUMNS: [&str; 7] = ["INSTANCE", "ORCHESTRATION", "STATUS", "EVENTS", "CREATED", "CHANGED", "NOTE"];
-/// The longest note.
+/// The most characters of a note.
 const NOTE_MAX: usize = 80;
 
 /// Lists instances, the newest first.

@@ -44,7 +44,7 @@ pub(super) async fn run(show: &DurableShow) -> Result<(), CommandError> {
 }
 
 fn text(details: &InstanceDetails) -> String {
-    let mut parts = vec![facts(details).rows()];
+    let mut parts = vec![properties(details).rows()];
     if details.executions.len() > 1 {
         let mut table = Table::new(&["EXECUTION", "STATUS", "STARTED", "DURATION", "EVENTS"]);
         for execution in &details.executions {
@@ -66,7 +66,7 @@ fn text(details: &InstanceDetails) -> String {
     parts.join("\n\n")
 }
 
-fn facts(details: &InstanceDetails) -> Table {
+fn properties(details: &InstanceDetails) -> Table {
     let summary = &details.summary;
     let mut table = Table::new(&["", ""]);
     let mut row = |name: &str, value: String| {

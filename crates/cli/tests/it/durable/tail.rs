@@ -1,4 +1,4 @@
-//! `peri durable tail`.
+//! `peri durable tail` while orchestrations run.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};

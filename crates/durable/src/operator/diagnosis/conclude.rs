@@ -1,4 +1,4 @@
-//! What follows from the facts about an instance. Pure: the facts have the time.
+//! What follows from what is known about an instance. Pure: the diagnosis has the time.
 
 use std::time::Duration;
 
@@ -16,27 +16,27 @@ const USUAL_ATTEMPTS: u32 = 3;
 
 /// What is the case with an instance, the most important first. `children` are the sub-orchestrations that it waits for,
 /// with their status.
-pub(super) fn findings(facts: &Diagnosis, children: &[(String, Option<String>)]) -> Vec<Finding> {
+pub(super) fn findings(diagnosis: &Diagnosis, children: &[(String, Option<String>)]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    unreadable(facts, &mut findings);
-    left_behind(facts, &mut findings);
-    let has_ended = is_terminal(&facts.status);
+    unreadable(diagnosis, &mut findings);
+    left_behind(diagnosis, &mut findings);
+    let has_ended = is_terminal(&diagnosis.status);
     if has_ended {
-        let error = facts.last_error.as_ref().filter(|_| facts.status == "Failed");
+        let error = diagnosis.last_error.as_ref().filter(|_| diagnosis.status == "Failed");
         findings.push(match error {
             Some(error) => Finding::normal(format!("It has failed: {}", error.message))
                 .advice("`peri durable retry --failed` starts it once more, under a new id"),
-            None => Finding::normal(format!("It has ended: {}.", facts.status)),
+            None => Finding::normal(format!("It has ended: {}.", diagnosis.status)),
         });
-    } else if facts.status == DELETING {
+    } else if diagnosis.status == DELETING {
         findings.push(Finding::normal("It is being deleted.").advice(
             "a deletion that was interrupted is finished by any runtime, or by `peri durable purge`",
         ));
     } else {
-        lock(facts, &mut findings);
-        messages(facts, &mut findings);
-        activities(facts, &mut findings);
-        waits(facts, children, &mut findings);
+        lock(diagnosis, &mut findings);
+        messages(diagnosis, &mut findings);
+        activities(diagnosis, &mut findings);
+        waits(diagnosis, children, &mut findings);
         if findings.is_empty() {
             findings.push(
                 Finding::problem(
@@ -65,14 +65,14 @@ impl Finding {
     }
 }
 
-fn unreadable(facts: &Diagnosis, findings: &mut Vec<Finding>) {
-    if let Some(problem) = &facts.unreadable {
+fn unreadable(diagnosis: &Diagnosis, findings: &mut Vec<Finding>) {
+    if let Some(problem) = &diagnosis.unreadable {
         findings.push(
             Finding::problem(format!("Its history or document cannot be read: {problem}"))
                 .advice("a newer release may have written it: run that one, or restore the container"),
         );
     }
-    for item in facts.quarantined.iter().take(LISTED_MAX) {
+    for item in diagnosis.quarantined.iter().take(LISTED_MAX) {
         let kind = if item.is_activity { "An activity" } else { "A message" };
         findings.push(
             Finding::problem(format!(
@@ -85,11 +85,13 @@ fn unreadable(facts: &Diagnosis, findings: &mut Vec<Finding>) {
 }
 
 /// What a turn has written and what others do not see yet.
-fn left_behind(facts: &Diagnosis, findings: &mut Vec<Finding>) {
-    for message in facts.undelivered.iter().take(LISTED_MAX) {
-        let age = facts.at.saturating_sub(message.created_at);
+fn left_behind(diagnosis: &Diagnosis, findings: &mut Vec<Finding>) {
+    for message in diagnosis.undelivered.iter().take(LISTED_MAX) {
+        let age = diagnosis.at.saturating_sub(message.created_at);
         let tried = match message.last_attempt_at {
-            Some(at) => format!("{} failed attempts, the last {} ago", message.attempts, since(facts, at)),
+            Some(at) => {
+                format!("{} failed attempts, the last {} ago", message.attempts, since(diagnosis, at))
+            }
             None => "no attempt since".to_owned(),
         };
         let text = format!(
@@ -105,12 +107,12 @@ fn left_behind(facts: &Diagnosis, findings: &mut Vec<Finding>) {
             Finding::normal(text)
         });
     }
-    for turn in facts.unreleased.iter().take(LISTED_MAX) {
-        let age = facts.at.saturating_sub(turn.created_at);
+    for turn in diagnosis.unreleased.iter().take(LISTED_MAX) {
+        let age = diagnosis.at.saturating_sub(turn.created_at);
         let text = format!(
             "A large turn was committed {} ago, and not all of it is visible ({} documents are not).",
             span(age),
-            facts.staged
+            diagnosis.staged
         );
         findings.push(if age > USUAL_WAIT {
             Finding::problem(text)
@@ -119,28 +121,28 @@ fn left_behind(facts: &Diagnosis, findings: &mut Vec<Finding>) {
             Finding::normal(text)
         });
     }
-    if facts.staged > 0 && facts.unreleased.is_empty() {
-        let text = format!("{} documents of a large turn are staged and not committed.", facts.staged);
+    if diagnosis.staged > 0 && diagnosis.unreleased.is_empty() {
+        let text = format!("{} documents of a large turn are staged and not committed.", diagnosis.staged);
         findings
             .push(Finding::normal(text).advice("the next turn removes them if that turn was interrupted"));
     }
 }
 
-fn lock(facts: &Diagnosis, findings: &mut Vec<Finding>) {
-    let Some(lock) = &facts.lock else { return };
+fn lock(diagnosis: &Diagnosis, findings: &mut Vec<Finding>) {
+    let Some(lock) = &diagnosis.lock else { return };
     let attempt = format!("attempt {}", lock.attempts);
     findings.push(if lock.expired {
         Finding::problem(format!(
             "{} has taken a turn ({attempt}) and has not ended it; its lock expired {} ago.",
             lock.holder,
-            since(facts, lock.until)
+            since(diagnosis, lock.until)
         ))
         .advice("any runtime takes it over: start one, or look why that process ended")
     } else {
         let text = format!(
             "{} processes a turn of it ({attempt}); its lock ends in {} unless it is renewed.",
             lock.holder,
-            until(facts, lock.until)
+            until(diagnosis, lock.until)
         );
         if lock.attempts > USUAL_ATTEMPTS {
             Finding::problem(text)
@@ -151,14 +153,17 @@ fn lock(facts: &Diagnosis, findings: &mut Vec<Finding>) {
     });
 }
 
-fn messages(facts: &Diagnosis, findings: &mut Vec<Finding>) {
-    let is_locked = facts.lock.as_ref().is_some_and(|lock| !lock.expired);
-    let visible: Vec<&WaitingMessage> =
-        facts.messages.iter().filter(|message| !message.in_turn && message.visible_at <= facts.at).collect();
+fn messages(diagnosis: &Diagnosis, findings: &mut Vec<Finding>) {
+    let is_locked = diagnosis.lock.as_ref().is_some_and(|lock| !lock.expired);
+    let visible: Vec<&WaitingMessage> = diagnosis
+        .messages
+        .iter()
+        .filter(|message| !message.in_turn && message.visible_at <= diagnosis.at)
+        .collect();
     if let Some(oldest) = visible.first() {
-        let more = facts.message_count.saturating_sub(1);
+        let more = diagnosis.message_count.saturating_sub(1);
         let others = if more > 0 { format!(" (and {more} other messages)") } else { String::new() };
-        let waited = facts.at.saturating_sub(oldest.visible_at.max(oldest.enqueued_at));
+        let waited = diagnosis.at.saturating_sub(oldest.visible_at.max(oldest.enqueued_at));
         let text = format!(
             "A message ({}){others} waits for a turn since {}{}.",
             named(&oldest.kind, &oldest.subject),
@@ -167,7 +172,7 @@ fn messages(facts: &Diagnosis, findings: &mut Vec<Finding>) {
         );
         let is_late = waited > USUAL_WAIT && !is_locked;
         findings.push(if is_late || oldest.attempts > USUAL_ATTEMPTS {
-            let version = match &facts.duroxide_version {
+            let version = match &diagnosis.duroxide_version {
                 Some(version) => format!(", with a duroxide that can replay version {version}"),
                 None => String::new(),
             };
@@ -178,13 +183,13 @@ fn messages(facts: &Diagnosis, findings: &mut Vec<Finding>) {
             Finding::normal(text)
         });
     }
-    let hidden = |message: &&WaitingMessage| message.visible_at > facts.at && !message.is_timer();
-    if let Some(message) = facts.messages.iter().find(hidden) {
+    let hidden = |message: &&WaitingMessage| message.visible_at > diagnosis.at && !message.is_timer();
+    if let Some(message) = diagnosis.messages.iter().find(hidden) {
         findings.push(
             Finding::normal(format!(
                 "A message ({}) becomes visible in {}{}.",
                 named(&message.kind, &message.subject),
-                until(facts, message.visible_at),
+                until(diagnosis, message.visible_at),
                 attempts(message.attempts)
             ))
             .advice("`peri durable retry` makes a message visible that waits after a failed attempt"),
@@ -192,43 +197,43 @@ fn messages(facts: &Diagnosis, findings: &mut Vec<Finding>) {
     }
 }
 
-fn activities(facts: &Diagnosis, findings: &mut Vec<Finding>) {
-    for activity in facts.activities.iter().take(LISTED_MAX) {
-        findings.push(about_activity(facts, activity));
+fn activities(diagnosis: &Diagnosis, findings: &mut Vec<Finding>) {
+    for activity in diagnosis.activities.iter().take(LISTED_MAX) {
+        findings.push(about_activity(diagnosis, activity));
     }
-    let more = facts.activity_count.saturating_sub(LISTED_MAX as u64);
+    let more = diagnosis.activity_count.saturating_sub(LISTED_MAX as u64);
     if more > 0 {
         findings.push(Finding::normal(format!("{more} more activities wait or are executed.")));
     }
 }
 
-fn about_activity(facts: &Diagnosis, activity: &WaitingActivity) -> Finding {
+fn about_activity(diagnosis: &Diagnosis, activity: &WaitingActivity) -> Finding {
     let name = format!("Activity {} ({})", activity.activity_id, activity.name);
     let tried = attempts(activity.attempts);
     match (&activity.holder, activity.locked_until) {
-        (Some(holder), Some(locked)) if locked > facts.at => {
+        (Some(holder), Some(locked)) if locked > diagnosis.at => {
             return Finding::normal(format!(
                 "{name} is executed by {holder}; its lock ends in {} unless it is renewed{tried}.",
-                until(facts, locked)
+                until(diagnosis, locked)
             ));
         }
         (Some(holder), Some(locked)) => {
             return Finding::problem(format!(
                 "{name} was executed by {holder}, whose lock expired {} ago{tried}.",
-                since(facts, locked)
+                since(diagnosis, locked)
             ))
             .advice("any worker takes it over: start one, or look why that process ended");
         }
         _ => {}
     }
-    if activity.visible_at > facts.at {
+    if activity.visible_at > diagnosis.at {
         return Finding::normal(format!(
             "{name} is tried again in {}{tried}.",
-            until(facts, activity.visible_at)
+            until(diagnosis, activity.visible_at)
         ))
         .advice("`peri durable retry` does it now");
     }
-    let waited = facts.at.saturating_sub(activity.visible_at.max(activity.enqueued_at));
+    let waited = diagnosis.at.saturating_sub(activity.visible_at.max(activity.enqueued_at));
     let text = format!("{name} waits for a worker since {}{tried}.", span(waited));
     if waited <= USUAL_WAIT && activity.attempts <= USUAL_ATTEMPTS {
         return Finding::normal(text);
@@ -244,11 +249,11 @@ fn about_activity(facts: &Diagnosis, activity: &WaitingActivity) -> Finding {
 }
 
 /// What the code of the orchestration waits for, as far as the queues do not say it.
-fn waits(facts: &Diagnosis, children: &[(String, Option<String>)], findings: &mut Vec<Finding>) {
-    for wait in facts.waits.iter().take(4 * LISTED_MAX) {
+fn waits(diagnosis: &Diagnosis, children: &[(String, Option<String>)], findings: &mut Vec<Finding>) {
+    for wait in diagnosis.waits.iter().take(4 * LISTED_MAX) {
         match wait.kind {
-            WaitKind::Activity => findings.extend(lost_activity(facts, wait)),
-            WaitKind::Timer => findings.push(about_timer(facts, wait)),
+            WaitKind::Activity => findings.extend(lost_activity(diagnosis, wait)),
+            WaitKind::Timer => findings.push(about_timer(diagnosis, wait)),
             WaitKind::SubOrchestration => {
                 let child = wait.instance_id.clone().unwrap_or_default();
                 let status =
@@ -258,7 +263,7 @@ fn waits(facts: &Diagnosis, children: &[(String, Option<String>)], findings: &mu
                     Finding::normal(format!(
                         "It waits for its sub-orchestration {} since {}: {child} ({status}).",
                         wait.name,
-                        since(facts, wait.started_at)
+                        since(diagnosis, wait.started_at)
                     ))
                     .advice(format!("peri durable why {child}")),
                 );
@@ -270,9 +275,12 @@ fn waits(facts: &Diagnosis, children: &[(String, Option<String>)], findings: &mu
                         "It waits for the {} {:?} since {}.",
                         if wait.kind == WaitKind::Queue { "queue message" } else { "event" },
                         wait.name,
-                        since(facts, wait.started_at)
+                        since(diagnosis, wait.started_at)
                     ))
-                    .advice(format!("peri durable raise {} {} DATA{option}", facts.instance_id, wait.name)),
+                    .advice(format!(
+                        "peri durable raise {} {} DATA{option}",
+                        diagnosis.instance_id, wait.name
+                    )),
                 );
             }
         }
@@ -280,17 +288,17 @@ fn waits(facts: &Diagnosis, children: &[(String, Option<String>)], findings: &mu
 }
 
 /// An activity that is neither in a queue nor reported as ended.
-fn lost_activity(facts: &Diagnosis, wait: &TimelineSpan) -> Option<Finding> {
-    let all_known = facts.activity_count as usize == facts.activities.len()
-        && facts.message_count as usize == facts.messages.len()
-        && facts.staged == 0;
-    let is_queued = facts.activities.iter().any(|activity| activity.activity_id == wait.event_id);
+fn lost_activity(diagnosis: &Diagnosis, wait: &TimelineSpan) -> Option<Finding> {
+    let all_known = diagnosis.activity_count as usize == diagnosis.activities.len()
+        && diagnosis.message_count as usize == diagnosis.messages.len()
+        && diagnosis.staged == 0;
+    let is_queued = diagnosis.activities.iter().any(|activity| activity.activity_id == wait.event_id);
     let subject = format!("of event {}", wait.event_id);
-    let is_reported = facts
+    let is_reported = diagnosis
         .messages
         .iter()
         .any(|message| message.kind.starts_with("Activity") && message.subject == subject);
-    let is_quarantined = !facts.quarantined.is_empty();
+    let is_quarantined = !diagnosis.quarantined.is_empty();
     if !all_known || is_queued || is_reported || is_quarantined {
         return None;
     }
@@ -298,7 +306,7 @@ fn lost_activity(facts: &Diagnosis, wait: &TimelineSpan) -> Option<Finding> {
         "It waits for activity {} ({}) since {}, which is in no queue and has not reported an end.",
         wait.event_id,
         wait.name,
-        since(facts, wait.started_at)
+        since(diagnosis, wait.started_at)
     );
     let finding = Finding::problem(text);
     Some(finding.advice(
@@ -306,12 +314,15 @@ fn lost_activity(facts: &Diagnosis, wait: &TimelineSpan) -> Option<Finding> {
     ))
 }
 
-fn about_timer(facts: &Diagnosis, wait: &TimelineSpan) -> Finding {
+fn about_timer(diagnosis: &Diagnosis, wait: &TimelineSpan) -> Finding {
     let fires_at = wait.fires_at.unwrap_or_default();
-    if fires_at > facts.at {
-        return Finding::normal(format!("It waits for a timer, which fires in {}.", until(facts, fires_at)));
+    if fires_at > diagnosis.at {
+        return Finding::normal(format!(
+            "It waits for a timer, which fires in {}.",
+            until(diagnosis, fires_at)
+        ));
     }
-    Finding::normal(format!("A timer fired {} ago and is not processed yet.", since(facts, fires_at)))
+    Finding::normal(format!("A timer fired {} ago and is not processed yet.", since(diagnosis, fires_at)))
 }
 
 fn named(kind: &str, subject: &str) -> String {
@@ -326,12 +337,12 @@ fn attempts(attempts: u32) -> String {
     }
 }
 
-fn since(facts: &Diagnosis, then: u64) -> String {
-    span(facts.at.saturating_sub(then))
+fn since(diagnosis: &Diagnosis, then: u64) -> String {
+    span(diagnosis.at.saturating_sub(then))
 }
 
-fn until(facts: &Diagnosis, then: u64) -> String {
-    span(then.saturating_sub(facts.at))
+fn until(diagnosis: &Diagnosis, then: u64) -> String {
+    span(then.saturating_sub(diagnosis.at))
 }
 
 /// A time span in the two largest units that matter: `1.2 s`, `5 min 3 s`, `2 d 4 h`.
@@ -359,19 +370,19 @@ mod tests {
     use crate::operator::History;
     use crate::operator::partition::PartitionContents;
 
-    fn facts(now: u64) -> Diagnosis {
-        let mut facts = Diagnosis::new("order-1", PartitionContents::default(), &History::default(), now);
-        facts.status = "Running".to_owned();
-        facts
+    fn running(now: u64) -> Diagnosis {
+        let mut diagnosis = Diagnosis::new("order-1", PartitionContents::default(), &History::default(), now);
+        diagnosis.status = "Running".to_owned();
+        diagnosis
     }
 
-    fn texts(facts: &Diagnosis) -> Vec<String> {
-        findings(facts, &[]).into_iter().map(|finding| finding.text).collect()
+    fn texts(diagnosis: &Diagnosis) -> Vec<String> {
+        findings(diagnosis, &[]).into_iter().map(|finding| finding.text).collect()
     }
 
     #[test]
     fn an_instance_that_nothing_moves_is_a_problem() {
-        let found = findings(&facts(0), &[]);
+        let found = findings(&running(0), &[]);
         assert_eq!(found.len(), 1);
         assert!(found[0].is_problem && found[0].text.contains("nothing will move it"), "{found:?}");
     }
@@ -381,10 +392,10 @@ mod tests {
         let document = json!({"id": "m", "visibleAt": 1_000.0, "enqueuedAt": 1_000.0,
             "workItem": {"StartOrchestration": {"orchestration": "Order"}}});
         for (now, is_problem) in [(2_000, false), (60_000, true)] {
-            let mut facts = facts(now);
-            facts.messages.push(WaitingMessage::of(&document, None));
-            facts.message_count = 1;
-            let found = findings(&facts, &[]);
+            let mut diagnosis = running(now);
+            diagnosis.messages.push(WaitingMessage::of(&document, None));
+            diagnosis.message_count = 1;
+            let found = findings(&diagnosis, &[]);
             assert_eq!(found[0].is_problem, is_problem, "{found:?}");
             assert!(found[0].text.contains("StartOrchestration Order"), "{found:?}");
         }
@@ -395,20 +406,20 @@ mod tests {
         let document = json!({"id": "w", "visibleAt": 30_000.0, "enqueuedAt": 1_000.0, "activityId": 2,
             "lockToken": "t@web-1:7|w|order-1", "lockedUntil": 30_000.0, "attemptCount": 1, "tag": "gpu",
             "workItem": {"ActivityExecute": {"name": "charge"}}});
-        let mut facts = facts(20_000);
-        facts.activities.push(WaitingActivity::of(&document));
-        facts.activity_count = 1;
+        let mut diagnosis = running(20_000);
+        diagnosis.activities.push(WaitingActivity::of(&document));
+        diagnosis.activity_count = 1;
         assert_eq!(
-            texts(&facts),
+            texts(&diagnosis),
             [
                 "Activity 2 (charge) is executed by web-1:7; its lock ends in 10 s unless it is renewed, after one attempt."
             ]
         );
-        facts.at = 40_000;
-        assert!(texts(&facts)[0].contains("whose lock expired 10 s ago"), "{:?}", texts(&facts));
-        facts.activities[0].holder = None;
-        facts.activities[0].locked_until = None;
-        let late = findings(&Diagnosis { at: 100_000, ..facts }, &[]);
+        diagnosis.at = 40_000;
+        assert!(texts(&diagnosis)[0].contains("whose lock expired 10 s ago"), "{:?}", texts(&diagnosis));
+        diagnosis.activities[0].holder = None;
+        diagnosis.activities[0].locked_until = None;
+        let late = findings(&Diagnosis { at: 100_000, ..diagnosis }, &[]);
         assert!(late[0].text.contains("waits for a worker since 1 min 10 s"), "{late:?}");
         assert_eq!(late[0].advice.as_deref(), Some("is a worker running that takes the tag \"gpu\"?"));
     }

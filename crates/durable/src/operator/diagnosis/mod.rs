@@ -67,7 +67,7 @@ pub struct Diagnosis {
 pub struct Lock {
     /// The host and process that have it.
     pub holder: String,
-    /// The whole token.
+    /// The whole token of the lock.
     pub token: String,
     /// Until when it is valid, in milliseconds since 1970.
     pub until: u64,
@@ -88,9 +88,9 @@ pub struct HistoryError {
     pub event_id: u64,
     /// When it was reported, in milliseconds since 1970.
     pub at: u64,
-    /// What failed.
+    /// What failed, with its name.
     pub what: String,
-    /// The error itself.
+    /// The message of the error.
     pub message: String,
 }
 
