@@ -9,7 +9,7 @@
 //! | 4 | the system does not allow listening on the address |
 //! | 5 | the control port or the account does not respond |
 //! | 6 | the control port or the account rejected the request |
-//! | 7 | some items were not imported |
+//! | 7 | some items were not imported, or some instances not purged or retried |
 //! | 8 | the data directory cannot be opened |
 //! | 9 | `peri chaos` found a violation of a guarantee |
 //! | 130 | a signal interrupted `peri chaos`, or a second signal ended a stop |

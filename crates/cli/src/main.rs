@@ -8,6 +8,7 @@
 mod account;
 mod arguments;
 mod commands;
+mod confirmation;
 mod control;
 mod data_folder;
 mod exit;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Command::Query(query) => commands::query::run(&query),
         Command::Reset(reset) => commands::reset::run(&reset),
         Command::Chaos(chaos) => commands::chaos::run(&chaos),
+        Command::Durable(durable) => commands::durable::run(&durable),
         Command::Completions(completions) => commands::completions::run(&completions),
         Command::Version => {
             output::data(&format!("peri {}", env!("CARGO_PKG_VERSION")));

@@ -35,6 +35,16 @@ pub(crate) async fn open(client: &CosmosClient, options: &ProviderOptions) -> Re
     Ok(container)
 }
 
+/// Opens a container that exists. One that does not is an error.
+pub(crate) async fn open_existing(
+    client: &CosmosClient,
+    options: &ProviderOptions,
+) -> Result<ContainerClient> {
+    let container = client.database(&options.database).container(&options.container);
+    check(&container.read().await?.into_value(), options)?;
+    Ok(container)
+}
+
 /// Checks that documents can be stored in a container that exists.
 fn check(properties: &ContainerProperties, options: &ProviderOptions) -> Result<()> {
     let found = serde_json::to_value(&properties.partition_key)?;

@@ -1,5 +1,7 @@
 //! Ids of documents, lock tokens, and which instance ids can be stored.
 
+use std::sync::LazyLock;
+
 use uuid::Uuid;
 
 use crate::error::{Failure, Result};
@@ -65,6 +67,28 @@ pub(crate) fn unique() -> String {
     Uuid::new_v4().simple().to_string()
 }
 
+/// What a lock token begins with: a unique name, and the host and process that have the lock, for operators.
+fn unique_of_process() -> String {
+    static HOLDER: LazyLock<String> = LazyLock::new(|| holder(&host_name(), std::process::id()));
+    format!("{}@{}", unique(), *HOLDER)
+}
+
+/// A host and a process, as lock tokens have them. The separator of tokens is no part of it.
+fn holder(host: &str, process: u32) -> String {
+    let host: String = host.chars().filter(|c| *c != '|' && !c.is_control()).take(64).collect();
+    format!("{host}:{process}")
+}
+
+/// The name of this machine, as far as the system says it without being asked over a network.
+fn host_name() -> String {
+    let variable = |name: &str| std::env::var(name).ok();
+    let name = variable("HOSTNAME")
+        .or_else(|| variable("COMPUTERNAME"))
+        .or_else(|| std::fs::read_to_string("/etc/hostname").ok());
+    let name = name.as_deref().map(str::trim).filter(|name| !name.is_empty());
+    name.unwrap_or("unknown-host").to_owned()
+}
+
 /// The lock on an instance: says which instance it is, so that any process can find the document it stands in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TurnToken {
@@ -74,7 +98,7 @@ pub(crate) struct TurnToken {
 
 impl TurnToken {
     pub(crate) fn new(instance: &str) -> TurnToken {
-        TurnToken { instance: instance.to_owned(), text: format!("{}|{instance}", unique()) }
+        TurnToken { instance: instance.to_owned(), text: format!("{}|{instance}", unique_of_process()) }
     }
 
     /// The token of a text that a provider has given out.
@@ -94,7 +118,7 @@ pub(crate) struct WorkToken {
 
 impl WorkToken {
     pub(crate) fn new(instance: &str, document: &str) -> WorkToken {
-        let text = format!("{}|{document}|{instance}", unique());
+        let text = format!("{}|{document}|{instance}", unique_of_process());
         WorkToken { instance: instance.to_owned(), document: document.to_owned(), text }
     }
 
@@ -122,6 +146,8 @@ mod tests {
         assert_eq!(TurnToken::parse(&turn.text).expect("its own"), turn);
         let work = WorkToken::new("a|b", "doc");
         assert_eq!(WorkToken::parse(&work.text).expect("its own"), work);
+        assert!(turn.text.contains(&format!(":{}|", std::process::id())), "{}", turn.text);
+        assert_eq!(holder("a|b\n", 7), "ab:7");
         assert!(TurnToken::parse("none").is_err());
         assert!(WorkToken::parse("none|x").is_err());
     }

@@ -17,6 +17,7 @@ mod held;
 mod ids;
 mod key_values;
 mod leases;
+pub mod operator;
 mod options;
 mod outbox;
 mod provider;

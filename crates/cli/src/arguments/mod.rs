@@ -7,6 +7,7 @@ mod clock;
 mod completions;
 mod container_path;
 mod control;
+mod durable;
 mod events;
 mod export;
 mod fault;
@@ -28,6 +29,10 @@ pub(crate) use clock::{Clock, ClockAction};
 pub(crate) use completions::Completions;
 pub(crate) use container_path::ContainerPath;
 pub(crate) use control::ControlOptions;
+pub(crate) use durable::{
+    Durable, DurableAction, DurableCancel, DurableHistory, DurableList, DurableOptions, DurablePurge,
+    DurableRaise, DurableRetry, DurableShow, DurableTail, DurableWhy,
+};
 pub(crate) use events::Events;
 pub(crate) use export::Export;
 pub(crate) use fault::{CloseTime, Fault, FaultAction};
@@ -57,6 +62,7 @@ Examples:
   peri clock advance 1h          move the clock forward, to test what expires
   peri import shop/items a.csv   import items from a file
   peri query shop/items \"SELECT * FROM c WHERE c.price < 10\"
+  peri durable why order-17      say why an orchestration does not move
   peri chaos                     run a workload while faults begin and end, and check its guarantees
 
 Exit codes:
@@ -67,7 +73,7 @@ Exit codes:
   4  the system does not allow listening on the address
   5  the control port or the account does not respond
   6  the control port or the account rejected the request
-  7  some items were not imported
+  7  some items were not imported, or some instances not purged or retried
   8  the data directory cannot be opened
   9  `peri chaos` found a violation of a guarantee
   130  a signal interrupted `peri chaos`, or a second signal ended a stop";
@@ -101,6 +107,7 @@ pub(crate) enum Command {
     Query(Query),
     Reset(Reset),
     Chaos(Chaos),
+    Durable(Box<Durable>),
     Completions(Completions),
     /// Print the version of `peri`
     Version,

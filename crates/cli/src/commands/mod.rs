@@ -4,6 +4,7 @@ pub(crate) mod cert;
 pub(crate) mod chaos;
 pub(crate) mod clock;
 pub(crate) mod completions;
+pub(crate) mod durable;
 pub(crate) mod events;
 pub(crate) mod export;
 pub(crate) mod fault;

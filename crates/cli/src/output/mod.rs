@@ -12,7 +12,7 @@ pub(crate) use escape::{TerminalWriter, printable};
 pub(crate) use progress::{Progress, items};
 pub(crate) use reader::wait_while_read;
 pub(crate) use ready::ReadyLine;
-pub(crate) use table::Table;
+pub(crate) use table::{Table, terminal_width};
 
 use std::io::Write as _;
 

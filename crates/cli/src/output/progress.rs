@@ -1,4 +1,4 @@
-//! The progress of an import or export: a bar on a terminal, otherwise a line for every 10,000 items.
+//! The progress of an import, export or purge: a bar on a terminal, otherwise a line for every 10,000 items, or 1,000 instances.
 
 use std::io::IsTerminal as _;
 
@@ -8,14 +8,18 @@ use super::message;
 
 /// The number of items after which a line is written without a terminal.
 const LINE_EVERY: u64 = 10_000;
+/// The number of items after which a line is written if each of them takes several requests.
+const SLOW_LINE_EVERY: u64 = 1_000;
 
-/// The progress of an import or export.
+/// The progress of an import, export or purge.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     /// The participle for the output: `imported`.
     done: &'static str,
     items: u64,
+    /// The number of items after which a line is written without a terminal.
+    line_every: u64,
 }
 
 impl Progress {
@@ -28,7 +32,21 @@ impl Progress {
             }
             None => ProgressBar::no_length().with_style(style("{spinner} {msg}  {elapsed}")),
         });
-        Progress { bar, done, items: 0 }
+        Progress { bar, done, items: 0, line_every: LINE_EVERY }
+    }
+
+    /// Progress towards a number of items that is known.
+    pub(crate) fn towards(done: &'static str, items: u64) -> Progress {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let form = "{bar:30} {percent:>3} %  {pos}/{len}  {elapsed}, {eta} left";
+            ProgressBar::new(items).with_style(style(form))
+        });
+        Progress { bar, done, items: 0, line_every: SLOW_LINE_EVERY }
+    }
+
+    /// Counts one more item of those that are known.
+    pub(crate) fn advance(&mut self) {
+        self.step(Some(self.items + 1));
     }
 
     /// Counts one more item; `bytes_read` is the number of bytes that were read from the file.
@@ -41,7 +59,7 @@ impl Progress {
                 }
                 bar.set_message(items(self.items));
             }
-            None if self.items.is_multiple_of(LINE_EVERY) => {
+            None if self.items.is_multiple_of(self.line_every) => {
                 message(&format!("{} {} items", self.done, self.items))
             }
             None => {}

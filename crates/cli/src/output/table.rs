@@ -81,6 +81,11 @@ impl fmt::Display for Table {
     }
 }
 
+/// The width of the terminal, or a usual one if stdout is none.
+pub(crate) fn terminal_width() -> usize {
+    comfy_table::Table::new().width().map_or(100, usize::from)
+}
+
 /// The widths, of which the largest are reduced until the columns fit in `available`.
 fn fitting(widths: &[u16], available: u16) -> Vec<u16> {
     let mut fitting = widths.to_vec();

@@ -33,6 +33,8 @@ impl TestFolder {
             .env_remove("PERI_CONTROL")
             .env_remove("PERI_CONTROL_TOKEN")
             .env_remove("PERI_CONNECTION_STRING")
+            .env_remove("COSMOSDB_DATABASE")
+            .env_remove("COSMOSDB_CONTAINER")
             .env_remove("RUST_LOG")
             .stdin(Stdio::null());
         command

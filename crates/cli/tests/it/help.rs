@@ -28,6 +28,7 @@ fn the_help_of_each_command_matches_its_snapshot() {
         "chaos",
         "clock",
         "completions",
+        "durable",
         "events",
         "export",
         "fault",
@@ -42,6 +43,9 @@ fn the_help_of_each_command_matches_its_snapshot() {
     ];
     for command in commands {
         check(&[command, "--help"], &format!("{command}.txt"));
+    }
+    for action in ["list", "show", "history", "why", "cancel", "raise", "purge", "retry", "tail"] {
+        check(&["durable", action, "--help"], &format!("durable-{action}.txt"));
     }
 }
 

@@ -8,6 +8,7 @@ mod clock;
 mod commands;
 mod control;
 mod data_dir;
+mod durable;
 mod fixtures;
 mod foreign_text;
 mod help;
