@@ -2,6 +2,8 @@
 
 mod crashes;
 mod factory;
+mod large_turns;
+mod leases;
 mod running;
 mod samples;
 mod sessions;
