@@ -6,3 +6,5 @@ mod killed_processes;
 mod ledger;
 mod process;
 mod workloads;
+
+pub(crate) use evidence::check_nothing_left;
