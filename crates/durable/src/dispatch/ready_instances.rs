@@ -54,10 +54,16 @@ enum Due {
 }
 
 /// A time that orders the instances that are due.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct DueTime(Millis);
 
 impl Eq for DueTime {}
+
+impl PartialOrd for DueTime {
+    fn partial_cmp(&self, other: &DueTime) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 impl Ord for DueTime {
     fn cmp(&self, other: &DueTime) -> std::cmp::Ordering {

@@ -110,7 +110,7 @@ impl Core {
                 continue;
             }
             match self.lock_work_in_task(version, request).await {
-                Ok(WorkAttempt::Locked(work)) => break Ok(Some(work)),
+                Ok(WorkAttempt::Locked(work)) => break Ok(Some(*work)),
                 Ok(WorkAttempt::OtherOwner(version)) => {
                     others.extend(session);
                     passed_over.push(*version);
@@ -142,10 +142,9 @@ impl Core {
                         core.work.ready.lock().add_locked(*locked);
                         core.work.wake.notify_one();
                     } else {
-                        let work = core.hand_out(*locked);
-                        if let Err(Ok(WorkAttempt::Locked((_, token, _)))) =
-                            sender.send(Ok(WorkAttempt::Locked(work)))
-                            && let Err(error) = core.abandon_work(&token, None, true).await
+                        let work = Box::new(core.hand_out(*locked));
+                        if let Err(Ok(WorkAttempt::Locked(work))) = sender.send(Ok(WorkAttempt::Locked(work)))
+                            && let Err(error) = core.abandon_work(&work.1, None, true).await
                         {
                             tracing::debug!(%error, "the lock on an activity that nobody waits for will expire");
                         }
@@ -221,7 +220,7 @@ impl Core {
 /// The result of trying to lock an activity.
 #[derive(Debug)]
 enum WorkAttempt {
-    Locked(FetchedWork),
+    Locked(Box<FetchedWork>),
     /// Another worker has its session.
     OtherOwner(Box<Versioned<WorkDocument>>),
     /// It ended, or somebody else has it.
