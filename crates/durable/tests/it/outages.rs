@@ -1,7 +1,6 @@
 //! Regions that go down, a write region that fails over, and throughput that does not suffice.
 
 #![expect(clippy::disallowed_methods, reason = "processes are killed, and locks expire, in real time")]
-#![expect(clippy::print_stdout, reason = "says which seed repeats the run, and what was measured")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
