@@ -1,5 +1,7 @@
 //! Slot leases in the container: heartbeats, expiry, takeover, fair shares.
 
+#![expect(clippy::disallowed_methods, reason = "processes are killed, and locks expire, in real time")]
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 

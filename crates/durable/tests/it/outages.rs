@@ -1,5 +1,7 @@
 //! Regions that go down, a write region that fails over, and throughput that does not suffice.
 
+#![expect(clippy::disallowed_methods, reason = "processes are killed, and locks expire, in real time")]
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,7 @@
 //! What must be true of a container once all orchestrations have ended.
 
+#![expect(clippy::disallowed_methods, reason = "processes are killed, and locks expire, in real time")]
+
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 

@@ -3,6 +3,9 @@
 //! The processes are this test binary again. They keep a ledger in a container of its own, so that the test sees which
 //! activities ran when, and whether one ran twice at once.
 
+#![expect(clippy::disallowed_methods, reason = "processes are killed, and locks expire, in real time")]
+#![expect(clippy::print_stdout, reason = "says which seed repeats the run, and what was measured")]
+
 use std::collections::{BTreeMap, HashMap};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;

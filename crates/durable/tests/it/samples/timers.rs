@@ -1,5 +1,7 @@
 //! Timers, and races against them.
 
+#![expect(clippy::disallowed_methods, reason = "processes are killed, and locks expire, in real time")]
+
 use std::time::{Duration, Instant};
 
 use duroxide::runtime::registry::ActivityRegistry;
