@@ -201,10 +201,13 @@ impl ReadyInstances {
     pub(crate) fn done(&mut self, instance: &str, now: Millis) {
         let Some(entry) = self.entries.get_mut(instance) else { return };
         entry.held_until = None;
-        if entry.incomplete || entry.known.iter().any(|message| message.visible_at <= now) {
-            self.queue(instance);
-        } else {
-            self.forget_if_idle(instance);
+        let next_visible = entry.known.iter().map(|message| message.visible_at).reduce(Millis::min);
+        match next_visible {
+            _ if entry.incomplete => self.queue(instance),
+            Some(at) if at <= now => self.queue(instance),
+            // What became due during the turn was passed over then.
+            Some(at) => self.due.push(Reverse((DueTime(at), instance.to_owned(), Due::Message))),
+            None => self.forget_if_idle(instance),
         }
     }
 
@@ -392,6 +395,20 @@ mod tests {
         assert_eq!(taken(&mut ready, 4.0), Some(("a".to_owned(), Some(1))));
         ready.done("a", 5.0);
         assert!(ready.entries.is_empty() && ready.message_bytes == 0);
+    }
+
+    #[test]
+    fn a_message_that_is_visible_a_moment_after_the_turn_is_taken_then() {
+        let mut ready = ReadyInstances::default();
+        ready.add_message(message("a", 1.0), 1.0);
+        ready.take(1.0).expect("a");
+        ready.locked("a", 5000.0);
+        ready.add_message(message("a", 2.001), 2.0);
+        assert_eq!(taken(&mut ready, 2.0005), None);
+        ready.done("a", 2.0005);
+        assert_eq!(taken(&mut ready, 2.0005), None);
+        assert_eq!(ready.next_due(), Some(2.001));
+        assert_eq!(taken(&mut ready, 2.001), Some(("a".to_owned(), Some(1))));
     }
 
     #[test]
