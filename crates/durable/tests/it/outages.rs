@@ -16,7 +16,7 @@ use crate::factory;
 use crate::running::{Running, output_of, runtime_options};
 
 /// How long all orchestrations of a test may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
 
 fn activities() -> ActivityRegistry {
     ActivityRegistry::builder()
@@ -67,7 +67,7 @@ async fn start_all(running: &Running, count: usize, pause: &str) {
 
 async fn wait_for_all(running: &Running, count: usize) {
     for number in 0..count {
-        assert_eq!(output_of(&running.client, &format!("steps-{number}"), PATIENCE).await, "3");
+        assert_eq!(output_of(&running.client, &format!("steps-{number}"), WAIT_TIMEOUT).await, "3");
     }
 }
 

@@ -16,7 +16,7 @@ use super::process::{LastWrite, Process, provider, provider_options, runtime_opt
 use super::workloads::{self, EVERYTHING, LARGE_TURN, SLOW, Workload};
 use crate::factory;
 
-const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs a workload in a process that ends after so many writes, and lets a second one finish it. Returns whether the
 /// first one ended before the work was done.
