@@ -63,7 +63,7 @@ fn properties(id: &str) -> Result<ContainerProperties> {
         .map_err(|error| Failure::invalid(format!("{PARTITION_KEY} is no partition key: {error}")))?;
     let mut properties = ContainerProperties::new(id, key);
     properties.indexing_policy = serde_json::from_value(indexing_policy())?;
-    // Documents expire only if they say so: messages that were processed, and instances with a limited retention.
+    // Documents expire only if they say so: messages from other instances that were processed.
     properties.default_ttl = Some(-1);
     Ok(properties)
 }

@@ -125,7 +125,8 @@ impl ProviderOptions {
         self
     }
 
-    /// Removes instances some time after they have ended. Default: they stay until they are deleted.
+    /// Removes instances some time after they have ended, with their descendants, as long as a process with this option runs.
+    /// Default: they stay until they are deleted.
     #[must_use]
     pub fn retention(mut self, time: Duration) -> ProviderOptions {
         self.retention = Some(time);

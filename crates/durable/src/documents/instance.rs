@@ -89,9 +89,6 @@ pub(crate) struct InstanceDocument {
     pub(crate) created_at: u64,
     #[serde(default)]
     pub(crate) updated_at: u64,
-    /// Seconds until the document is removed, if instances are retained for a limited time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) ttl: Option<u64>,
 }
 
 /// The version of duroxide that an execution is pinned to.
@@ -151,7 +148,6 @@ impl InstanceDocument {
             completed_at: None,
             created_at: now as u64,
             updated_at: now as u64,
-            ttl: None,
         }
     }
 

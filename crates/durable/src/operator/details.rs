@@ -46,9 +46,6 @@ pub struct InstanceDetails {
     pub activities: Vec<WaitingActivity>,
     /// The messages and activities that cannot be read: at most 100.
     pub quarantined: Vec<QuarantinedItem>,
-    /// The seconds after which documents of the ended instance are removed, if it is retained for a limited time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retention_seconds: Option<u64>,
 }
 
 /// An execution of an instance. Times are milliseconds since 1970.
@@ -139,7 +136,6 @@ impl Operator {
             carried_messages: document.map_or(0, |document| document.carried_events),
             message_count: contents.count("orch_queue"),
             activity_count: contents.count("worker_queue"),
-            retention_seconds: document.and_then(|document| document.ttl),
             messages: contents.messages,
             activities: contents.activities,
             quarantined: contents.quarantined,

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use duroxide::providers::InstanceFilter;
 use perihelion::Patch;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -89,7 +90,19 @@ pub(crate) async fn reconcile(core: &Arc<Core>) -> Result<usize> {
         core.delete_partition(&instance).await?;
         finished += 1;
     }
+    finished += remove_outdated(core).await?;
     Ok(finished)
+}
+
+/// Deletes instances whose retention has ended, with their descendants. Returns how many.
+async fn remove_outdated(core: &Arc<Core>) -> Result<usize> {
+    let Some(retention) = core.options.retention else { return Ok(0) };
+    let filter = InstanceFilter {
+        completed_before: Some((clock::now() - clock::millis(retention)).max(0.0) as u64),
+        limit: Some(ROUND as u32),
+        ..InstanceFilter::default()
+    };
+    Ok(core.delete_selected(&filter).await?.instances_deleted as usize)
 }
 
 /// Reads what was left behind. One that cannot be read is set aside, so that it does not hold up the others; one of a

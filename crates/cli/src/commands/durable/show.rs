@@ -109,9 +109,6 @@ fn properties(details: &InstanceDetails) -> Table {
     if details.carried_messages > 0 {
         row("carried over", counted(details.carried_messages, "queue message"));
     }
-    if let Some(seconds) = details.retention_seconds {
-        row("retention", format!("removed {} after its end", duration(seconds * 1_000)));
-    }
     table
 }
 
