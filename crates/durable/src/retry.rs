@@ -15,7 +15,7 @@ const LONGEST: Duration = Duration::from_millis(500);
 
 /// Whether the same request may succeed later although nobody does anything about it. A lost race is none of these: the
 /// document has to be read again.
-pub(crate) fn may_pass(error: &Failure) -> bool {
+pub(crate) fn is_transient(error: &Failure) -> bool {
     error.is_retryable() && !error.is_lost_race()
 }
 
@@ -33,8 +33,8 @@ mod tests {
     use perihelion::{Error, ErrorKind};
 
     #[test]
-    fn what_passes_is_told_from_lost_races_and_from_what_never_passes() {
-        let passes = |kind| may_pass(&Failure::from(Error::new(kind, "for the test")));
+    fn transient_errors_are_neither_lost_races_nor_permanent() {
+        let passes = |kind| is_transient(&Failure::from(Error::new(kind, "for the test")));
         for kind in
             [ErrorKind::Throttled, ErrorKind::Unavailable, ErrorKind::Undecided, ErrorKind::DeadlineExceeded]
         {

@@ -25,7 +25,7 @@ pub(super) struct Member {
 impl LeaseTable {
     /// The table after a heartbeat of one member: those that expired are gone; the member gives up what exceeds its fair
     /// share and takes free slots up to it.
-    pub(super) fn after_heartbeat(&self, name: &str, now: Millis, expires_at: Millis) -> LeaseTable {
+    pub(super) fn apply_heartbeat(&self, name: &str, now: Millis, expires_at: Millis) -> LeaseTable {
         let mut table = self.clone();
         table.members.retain(|member, lease| member == name || lease.expires_at > now);
         table.members.entry(name.to_owned()).or_insert(Member { expires_at, slots: Vec::new() });
@@ -86,11 +86,11 @@ mod tests {
 
     #[test]
     fn slots_are_shared_fairly_and_never_twice() {
-        let mut table = LeaseTable::default().after_heartbeat("a", 0.0, 15.0);
+        let mut table = LeaseTable::default().apply_heartbeat("a", 0.0, 15.0);
         assert_eq!(counts(&table), [256]);
         for round in 0..4 {
             for name in ["a", "b", "c"] {
-                table = table.after_heartbeat(name, f64::from(round), f64::from(round) + 15.0);
+                table = table.apply_heartbeat(name, f64::from(round), f64::from(round) + 15.0);
                 let slots = all_slots(&table);
                 assert!(slots.windows(2).all(|pair| pair[0] != pair[1]), "a slot twice");
             }
@@ -103,12 +103,12 @@ mod tests {
     fn slots_of_a_member_that_is_silent_or_leaves_are_taken_over() {
         let mut table = LeaseTable::default();
         for name in ["a", "b", "a", "b"] {
-            table = table.after_heartbeat(name, 0.0, 15.0);
+            table = table.apply_heartbeat(name, 0.0, 15.0);
         }
         assert_eq!(counts(&table), [128, 128]);
-        assert_eq!(counts(&table.after_heartbeat("a", 14.0, 29.0)), [128, 128]);
-        assert_eq!(counts(&table.after_heartbeat("a", 15.0, 30.0)), [256]);
-        assert_eq!(counts(&table.without("b").after_heartbeat("a", 1.0, 16.0)), [256]);
+        assert_eq!(counts(&table.apply_heartbeat("a", 14.0, 29.0)), [128, 128]);
+        assert_eq!(counts(&table.apply_heartbeat("a", 15.0, 30.0)), [256]);
+        assert_eq!(counts(&table.without("b").apply_heartbeat("a", 1.0, 16.0)), [256]);
     }
 
     #[test]
@@ -116,7 +116,7 @@ mod tests {
         let mut table = LeaseTable::default();
         for round in 0..3 {
             for n in 0..300 {
-                table = table.after_heartbeat(&format!("m{n:03}"), f64::from(round), 100.0);
+                table = table.apply_heartbeat(&format!("m{n:03}"), f64::from(round), 100.0);
             }
         }
         assert_eq!(all_slots(&table).len(), 256);

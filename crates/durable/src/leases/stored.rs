@@ -118,7 +118,7 @@ impl LeaseProvider for CosmosLeaseProvider {
         }
         let name = self.member(caller_id);
         let heartbeat =
-            self.update(|table, now| table.after_heartbeat(&name, now, now + self.lease_time)).await;
+            self.update(|table, now| table.apply_heartbeat(&name, now, now + self.lease_time)).await;
         match heartbeat {
             Ok(table) => {
                 let slots = table.members.get(&name).map(|member| member.slots.clone()).unwrap_or_default();

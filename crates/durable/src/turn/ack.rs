@@ -71,7 +71,7 @@ impl Core {
             held.check_lock(now)?;
             let mut plan = plan(held, ack, now, || self.timestamps.next())?;
             let cancelled = match self.cancelled_work(held.instance(), &ack.cancelled).await {
-                Err(error) if retry::may_pass(&error) => {
+                Err(error) if retry::is_transient(&error) => {
                     retry::wait(&error, tries, held.locked_until()).await;
                     continue;
                 }
@@ -87,7 +87,7 @@ impl Core {
                 Ok(committed) => return Ok((plan, committed)),
                 Err(error) => error,
             };
-            let passes = retry::may_pass(&error);
+            let passes = retry::is_transient(&error);
             if !passes && !error.is_lost_race() {
                 return Err(error);
             }
@@ -105,7 +105,7 @@ impl Core {
                     }
                     held.refresh(current)?;
                 }
-                Err(error) if retry::may_pass(&error) => {}
+                Err(error) if retry::is_transient(&error) => {}
                 Err(error) => return Err(error),
             }
             if passes {

@@ -34,14 +34,14 @@ impl Core {
                 }
                 Err(error) if tries < TRIES && (error.is_lost_race() || error.is_undecided()) => {
                     match self.read_instance(held.instance()).await {
-                        Err(error) if retry::may_pass(&error) => {
+                        Err(error) if retry::is_transient(&error) => {
                             retry::wait(&error, tries, held.locked_until()).await;
                         }
                         current => held.refresh(current?)?,
                     }
                 }
                 Err(error) if error.is_lost_race() => return Err(turn_lost(&held.token)),
-                Err(error) if retry::may_pass(&error) => {
+                Err(error) if retry::is_transient(&error) => {
                     retry::wait(&error, tries, held.locked_until()).await;
                 }
                 Err(error) => return Err(error),

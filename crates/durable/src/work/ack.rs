@@ -56,7 +56,7 @@ impl Core {
                 Ok(()) => break,
                 Err(error) => error,
             };
-            let passes = retry::may_pass(&error);
+            let passes = retry::is_transient(&error);
             if !passes && (!error.is_lost_race() || tries >= TRIES) {
                 return Err(error);
             }
@@ -65,7 +65,7 @@ impl Core {
                 Ok(current) => held.version = current.version,
                 // Without a response, an item that is gone was most likely deleted by this very batch.
                 Err(Failure::Invalid(_)) if error.is_undecided() || in_doubt => break,
-                Err(unread) if retry::may_pass(&unread) => in_doubt |= error.is_undecided(),
+                Err(unread) if retry::is_transient(&unread) => in_doubt |= error.is_undecided(),
                 Err(lost) => {
                     self.work_ended(token, clock::now());
                     self.options.telemetry.lock_lost(LockKind::Activity);

@@ -35,14 +35,14 @@ impl Core {
                 }
                 Err(error) if tries < TRIES && (error.is_lost_race() || error.is_undecided()) => {
                     match self.read_held_work(held.token.clone()).await {
-                        Err(error) if retry::may_pass(&error) => {
+                        Err(error) if retry::is_transient(&error) => {
                             retry::wait(&error, tries, held.locked_until()).await;
                         }
                         current => held.version = current?.version,
                     }
                 }
                 Err(error) if error.is_lost_race() => return Err(work_lost(&held.token)),
-                Err(error) if retry::may_pass(&error) => {
+                Err(error) if retry::is_transient(&error) => {
                     retry::wait(&error, tries, held.locked_until()).await;
                 }
                 Err(error) => return Err(error),

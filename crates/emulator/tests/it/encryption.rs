@@ -85,7 +85,7 @@ async fn keys_are_created_read_listed_queried_replaced_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_policy_is_validated_kept_and_cannot_change() {
+async fn a_policy_is_validated_stored_and_immutable() {
     let account = LiveAccount::with_container(1, json!({})).await;
     let unknown = account.post("/dbs/d/colls", &[], container("e", 1, &[("/a", "Randomized")])).await;
     let unknown = unknown.expect(400);

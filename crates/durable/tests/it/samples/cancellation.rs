@@ -42,7 +42,7 @@ async fn cancelling_a_parent_cancels_its_children() {
 }
 
 #[tokio::test]
-async fn a_running_activity_of_a_cancelled_instance_is_told() {
+async fn a_running_activity_of_a_cancelled_instance_is_cancelled() {
     let (started, told) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (starts, tells) = (Arc::clone(&started), Arc::clone(&told));
     let activities = ActivityRegistry::builder()

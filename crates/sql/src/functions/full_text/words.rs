@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn words_end_at_everything_but_letters_and_digits() {
+    fn characters_other_than_letters_and_digits_end_a_word() {
         let english = |text| split(text, FullTextLanguage::English);
         assert_eq!(english(" The quick, brown-fox! "), ["The", "quick", "brown", "fox"]);
         assert_eq!(english("naïve 日本 v2"), ["naïve", "日本", "v2"]);
