@@ -47,6 +47,24 @@ impl Timestamps {
     }
 }
 
+/// A time as the key of a map or queue.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct OrderedTime(pub(crate) Millis);
+
+impl Eq for OrderedTime {}
+
+impl PartialOrd for OrderedTime {
+    fn partial_cmp(&self, other: &OrderedTime) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for OrderedTime {
+    fn cmp(&self, other: &OrderedTime) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -104,10 +104,24 @@ impl Core {
     pub(crate) fn announce_messages(&self, messages: impl IntoIterator<Item = MessageDocument>) {
         let now = clock::now();
         for message in messages {
-            self.instances.ready.lock().add_message(message, now);
-            // A delayed message wakes a dispatcher too, which then sleeps until it is due.
-            self.instances.wake.notify_one();
+            let ready_at = message.visible_at;
+            self.announce_message(message, ready_at, now);
         }
+    }
+
+    /// Makes the result of an activity known to the dispatchers of this process. If other activities of its instance are
+    /// about to end, it waits for them, so that one turn takes them together.
+    pub(crate) fn announce_result(&self, message: MessageDocument) {
+        let now = clock::now();
+        let wait = self.work.ready.lock().gathering_time(&message.instance_id).unwrap_or(0.0);
+        let ready_at = message.visible_at.max(now + wait);
+        self.announce_message(message, ready_at, now);
+    }
+
+    fn announce_message(&self, message: MessageDocument, ready_at: Millis, now: Millis) {
+        self.instances.ready.lock().add_message(message, ready_at, now);
+        // A delayed message wakes a dispatcher too, which then sleeps until it is due.
+        self.instances.wake.notify_one();
         self.instances.polls.lock().active(now);
         self.note_activity();
     }

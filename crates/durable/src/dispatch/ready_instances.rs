@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 
 use serde::Deserialize;
 
-use crate::clock::Millis;
+use crate::clock::{Millis, OrderedTime};
 use crate::documents::MessageDocument;
 
 /// The largest number of instances that are remembered. Those beyond it are found by polls.
@@ -22,7 +22,7 @@ pub(crate) struct ReadyInstances {
     ready: VecDeque<String>,
     entries: HashMap<String, Entry>,
     /// When to look at an instance again: a message becomes visible, a lock expires.
-    due: BinaryHeap<Reverse<(DueTime, String, Due)>>,
+    due: BinaryHeap<Reverse<(OrderedTime, String, Due)>>,
     message_bytes: usize,
     /// Messages that were fetched lately: one that a poll has found must not be announced afterwards.
     fetched: RecentIds,
@@ -40,6 +40,8 @@ struct Entry {
     queued: bool,
     /// Until when this process has the instance locked; infinite while it tries to.
     held_until: Option<Millis>,
+    /// Until when results of activities wait for others of the instance.
+    gathers_until: Millis,
     /// Polls are not to bring the instance up before this time.
     not_before: Millis,
 }
@@ -51,24 +53,6 @@ enum Due {
     Message,
     /// A lock of this process expires, unless the turn has ended.
     Lock,
-}
-
-/// A time that orders the instances that are due.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct DueTime(Millis);
-
-impl Eq for DueTime {}
-
-impl PartialOrd for DueTime {
-    fn partial_cmp(&self, other: &DueTime) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for DueTime {
-    fn cmp(&self, other: &DueTime) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
-    }
 }
 
 /// A message that a poll has found.
@@ -89,13 +73,13 @@ pub(crate) struct Candidate {
 }
 
 impl ReadyInstances {
-    /// Adds a message that this process has enqueued.
-    pub(crate) fn add_message(&mut self, message: MessageDocument, now: Millis) {
+    /// Adds a message that this process has enqueued. It makes its instance ready when it is visible, or later if it is to
+    /// wait for others.
+    pub(crate) fn add_message(&mut self, message: MessageDocument, ready_at: Millis, now: Millis) {
         if self.fetched.contains(&message.id) {
             return;
         }
         let instance = message.instance_id.clone();
-        let visible_at = message.visible_at;
         let Some(entry) = self.entry(&instance) else { return };
         let bytes = message.work_item.get().len();
         let remembered = self.message_bytes + bytes <= MESSAGE_BYTES_MAX;
@@ -105,15 +89,25 @@ impl ReadyInstances {
             }
             self.entries.get_mut(&entry).expect("just found or added")
         };
+        let gathers = ready_at > message.visible_at && ready_at > now;
         if remembered {
             entry.known.push(message);
         } else {
             entry.incomplete = true;
         }
-        if visible_at <= now {
+        if gathers {
+            // The first message says how long the others are waited for.
+            if entry.gathers_until > now {
+                return;
+            }
+            entry.gathers_until = ready_at;
+        } else if ready_at <= now {
+            entry.gathers_until = 0.0;
+        }
+        if ready_at <= now {
             self.queue(&instance);
         } else {
-            self.due.push(Reverse((DueTime(visible_at), instance, Due::Message)));
+            self.due.push(Reverse((OrderedTime(ready_at), instance, Due::Message)));
         }
     }
 
@@ -138,7 +132,7 @@ impl ReadyInstances {
             self.queue(instance);
             return true;
         }
-        self.due.push(Reverse((DueTime(found.visible_at), instance.to_owned(), Due::Message)));
+        self.due.push(Reverse((OrderedTime(found.visible_at), instance.to_owned(), Due::Message)));
         false
     }
 
@@ -168,6 +162,7 @@ impl ReadyInstances {
                 Some(visible)
             };
             entry.incomplete = false;
+            entry.gathers_until = 0.0;
             entry.held_until = Some(Millis::INFINITY);
             return Some(Candidate { instance, messages });
         }
@@ -178,7 +173,7 @@ impl ReadyInstances {
     pub(crate) fn locked(&mut self, instance: &str, until: Millis) {
         if let Some(entry) = self.entries.get_mut(instance) {
             entry.held_until = Some(until);
-            self.due.push(Reverse((DueTime(until), instance.to_owned(), Due::Lock)));
+            self.due.push(Reverse((OrderedTime(until), instance.to_owned(), Due::Lock)));
         }
     }
 
@@ -204,9 +199,12 @@ impl ReadyInstances {
         let next_visible = entry.known.iter().map(|message| message.visible_at).reduce(Millis::min);
         match next_visible {
             _ if entry.incomplete => self.queue(instance),
+            Some(_) if entry.gathers_until > now => {
+                self.due.push(Reverse((OrderedTime(entry.gathers_until), instance.to_owned(), Due::Message)));
+            }
             Some(at) if at <= now => self.queue(instance),
             // What became due during the turn was passed over then.
-            Some(at) => self.due.push(Reverse((DueTime(at), instance.to_owned(), Due::Message))),
+            Some(at) => self.due.push(Reverse((OrderedTime(at), instance.to_owned(), Due::Message))),
             None => self.forget_if_idle(instance),
         }
     }
@@ -222,7 +220,7 @@ impl ReadyInstances {
         entry.not_before = 0.0;
         self.queue(instance);
         if let Some(at) = visible_at.filter(|at| *at > now) {
-            self.due.push(Reverse((DueTime(at), instance.to_owned(), Due::Message)));
+            self.due.push(Reverse((OrderedTime(at), instance.to_owned(), Due::Message)));
         }
     }
 
@@ -232,7 +230,7 @@ impl ReadyInstances {
             entry.held_until = None;
             entry.incomplete = true;
             entry.not_before = at;
-            self.due.push(Reverse((DueTime(at), instance.to_owned(), Due::Message)));
+            self.due.push(Reverse((OrderedTime(at), instance.to_owned(), Due::Message)));
         }
     }
 
@@ -355,9 +353,9 @@ mod tests {
     #[test]
     fn messages_of_one_instance_are_taken_together_and_once() {
         let mut ready = ReadyInstances::default();
-        ready.add_message(message("a", 1.0), 1.0);
-        ready.add_message(message("b", 2.0), 2.0);
-        ready.add_message(message("a", 3.0), 3.0);
+        ready.add_message(message("a", 1.0), 1.0, 1.0);
+        ready.add_message(message("b", 2.0), 2.0, 2.0);
+        ready.add_message(message("a", 3.0), 3.0, 3.0);
         assert_eq!(taken(&mut ready, 3.0), Some(("a".to_owned(), Some(2))));
         assert_eq!(taken(&mut ready, 3.0), Some(("b".to_owned(), Some(1))));
         assert_eq!(taken(&mut ready, 3.0), None);
@@ -372,9 +370,9 @@ mod tests {
         ready.take(1.0).expect("a");
         ready.locked("a", 100.0);
         let early = message("a", 1.5);
-        ready.add_message(early.clone(), 1.5);
+        ready.add_message(early.clone(), 1.5, 1.5);
         ready.fetched("a", &[late.id.clone(), early.id.clone()]);
-        ready.add_message(late, 2.0);
+        ready.add_message(late, 1.0, 2.0);
         ready.done("a", 3.0);
         assert_eq!((taken(&mut ready, 3.0), ready.message_bytes), (None, 0));
         for n in 0..2 * FETCHED_MAX {
@@ -386,10 +384,10 @@ mod tests {
     #[test]
     fn messages_that_come_during_a_turn_wait_for_its_end() {
         let mut ready = ReadyInstances::default();
-        ready.add_message(message("a", 1.0), 1.0);
+        ready.add_message(message("a", 1.0), 1.0, 1.0);
         ready.take(1.0).expect("a");
         ready.locked("a", 100.0);
-        ready.add_message(message("a", 2.0), 2.0);
+        ready.add_message(message("a", 2.0), 2.0, 2.0);
         assert_eq!(taken(&mut ready, 3.0), None);
         ready.done("a", 4.0);
         assert_eq!(taken(&mut ready, 4.0), Some(("a".to_owned(), Some(1))));
@@ -400,10 +398,10 @@ mod tests {
     #[test]
     fn a_message_that_is_visible_a_moment_after_the_turn_is_taken_then() {
         let mut ready = ReadyInstances::default();
-        ready.add_message(message("a", 1.0), 1.0);
+        ready.add_message(message("a", 1.0), 1.0, 1.0);
         ready.take(1.0).expect("a");
         ready.locked("a", 5000.0);
-        ready.add_message(message("a", 2.001), 2.0);
+        ready.add_message(message("a", 2.001), 2.001, 2.0);
         assert_eq!(taken(&mut ready, 2.0005), None);
         ready.done("a", 2.0005);
         assert_eq!(taken(&mut ready, 2.0005), None);
@@ -412,9 +410,33 @@ mod tests {
     }
 
     #[test]
+    fn results_wait_for_others_of_their_instance_but_not_longer_than_the_first() {
+        let mut ready = ReadyInstances::default();
+        ready.add_message(message("a", 1.0), 3.0, 1.0);
+        ready.add_message(message("a", 2.0), 4.0, 2.0);
+        assert_eq!(taken(&mut ready, 2.9), None);
+        assert_eq!(taken(&mut ready, 3.0), Some(("a".to_owned(), Some(2))));
+        ready.locked("a", 100.0);
+        // During the turn.
+        ready.add_message(message("a", 5.0), 7.0, 5.0);
+        ready.done("a", 6.0);
+        assert_eq!(taken(&mut ready, 6.0), None);
+        assert_eq!(ready.next_due(), Some(7.0));
+        // The last one that was waited for.
+        ready.add_message(message("a", 6.5), 6.5, 6.5);
+        assert_eq!(taken(&mut ready, 6.5), Some(("a".to_owned(), Some(2))));
+        ready.locked("a", 100.0);
+        ready.add_message(message("a", 8.0), 10.0, 8.0);
+        ready.done("a", 11.0);
+        assert_eq!(taken(&mut ready, 11.0), Some(("a".to_owned(), Some(1))));
+        ready.done("a", 12.0);
+        assert!(ready.entries.is_empty());
+    }
+
+    #[test]
     fn an_expired_lock_makes_the_container_be_asked() {
         let mut ready = ReadyInstances::default();
-        ready.add_message(message("a", 1.0), 1.0);
+        ready.add_message(message("a", 1.0), 1.0, 1.0);
         ready.take(1.0).expect("a");
         ready.locked("a", 10.0);
         ready.locked("a", 20.0);
@@ -427,7 +449,7 @@ mod tests {
         let mut ready = ReadyInstances::default();
         let mut timer = message("a", 1.0);
         timer.visible_at = 50.0;
-        ready.add_message(timer, 1.0);
+        ready.add_message(timer, 50.0, 1.0);
         assert_eq!(taken(&mut ready, 49.0), None);
         assert_eq!(ready.next_due(), Some(50.0));
         assert_eq!(taken(&mut ready, 50.0), Some(("a".to_owned(), Some(1))));
@@ -441,7 +463,7 @@ mod tests {
         };
         let mut ready = ReadyInstances::default();
         let known = message("a", 1.0);
-        ready.add_message(known.clone(), 1.0);
+        ready.add_message(known.clone(), 1.0, 1.0);
         assert!(!ready.add_found(&found("a", &known.id, 1.0), false, 2.0));
         assert!(ready.add_found(&found("a", "other", 1.0), false, 2.0));
         assert_eq!(taken(&mut ready, 2.0), Some(("a".to_owned(), None)));

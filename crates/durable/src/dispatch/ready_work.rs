@@ -1,11 +1,11 @@
 //! Activities that wait for a worker.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use duroxide::providers::{TagFilter, WorkItem};
 
-use crate::clock::{self, Millis};
+use crate::clock::{self, Millis, OrderedTime};
 use crate::documents::WorkDocument;
 use crate::ids::WorkToken;
 use crate::store::Versioned;
@@ -13,9 +13,13 @@ use crate::store::Versioned;
 /// The largest number of unlocked items that are remembered. Those beyond it are found by polls.
 const UNLOCKED_MAX: usize = 4096;
 /// The largest number of items that are locked before a worker asks for them.
-const PREFETCHED_MAX: usize = 64;
+const PREFETCHED_MAX: usize = 256;
 /// How long the items that are locked ahead may take to be started, as far as that can be foreseen.
-const PREFETCH_TIME: Duration = Duration::from_millis(200);
+const PREFETCH_TIME: Duration = Duration::from_millis(400);
+/// The largest number of items that are being locked ahead at once.
+const LOCKING_MAX: usize = 16;
+/// The longest time that a result waits for others of its instance.
+const GATHERING_TIME_MAX: Duration = Duration::from_millis(5);
 /// How long an item that was locked ahead may wait before it is released for others.
 const PREFETCH_AGE_MAX: Duration = Duration::from_secs(1);
 
@@ -49,11 +53,16 @@ pub(crate) struct Prefetch {
     pub(crate) lock_time: Millis,
 }
 
+impl Prefetch {
+    const NONE: Prefetch = Prefetch { items: 0, lock_time: 0.0 };
+}
+
 /// Items that this process knows of: locked for its workers, or free.
 #[derive(Debug, Default)]
 pub(crate) struct ReadyWork {
     locked: VecDeque<LockedWork>,
-    unlocked: VecDeque<Versioned<WorkDocument>>,
+    /// By age: the oldest is taken first, however it became known.
+    unlocked: BTreeMap<(OrderedTime, String), Versioned<WorkDocument>>,
     /// The filters of workers that wait.
     waiting: Vec<(u64, WorkFilter)>,
     next_waiter: u64,
@@ -63,6 +72,8 @@ pub(crate) struct ReadyWork {
     reserved: usize,
     /// The number of items that workers have.
     executing: usize,
+    /// The number of items that workers have, by instance.
+    executing_of: HashMap<String, usize>,
     /// The usual time from a worker's getting an item to its asking for the next.
     usual_time: Option<Millis>,
     overflowed: bool,
@@ -73,35 +84,34 @@ impl ReadyWork {
     pub(crate) fn add_unlocked(&mut self, version: Versioned<WorkDocument>) {
         if self.unlocked.len() >= UNLOCKED_MAX {
             self.overflowed = true;
-        } else if !self.unlocked.iter().rev().take(256).any(|known| known.document.id == version.document.id)
-        {
-            self.unlocked.push_back(version);
+        } else {
+            self.unlocked.insert(age(&version.document), version);
         }
     }
 
-    /// Adds an item that a poll has found. Returns whether a worker may take it now.
+    /// Adds an item that a poll has found. Returns whether a worker may take it now that could not before.
     pub(crate) fn add_found(&mut self, version: Versioned<WorkDocument>, now: Millis) -> bool {
-        let id = &version.document.id;
-        if let Some(known) = self.unlocked.iter_mut().find(|known| known.document.id == *id) {
+        let visible = version.document.visible_at <= now;
+        let key = age(&version.document);
+        if let Some(known) = self.unlocked.get_mut(&key) {
             // What the container has is newer.
             *known = version;
             return false;
         }
-        let visible = version.document.visible_at <= now;
         if self.unlocked.len() < UNLOCKED_MAX {
-            self.unlocked.push_back(version);
+            self.unlocked.insert(key, version);
         }
         visible
     }
 
     /// Puts an item back that another worker has to take.
     pub(crate) fn put_back(&mut self, version: Versioned<WorkDocument>) {
-        self.unlocked.push_front(version);
+        self.unlocked.insert(age(&version.document), version);
     }
 
     /// When the next item becomes visible.
     pub(crate) fn next_due(&self, now: Millis) -> Option<Millis> {
-        let times = self.unlocked.iter().map(|version| version.document.visible_at);
+        let times = self.unlocked.values().map(|version| version.document.visible_at);
         times.filter(|at| *at > now).reduce(Millis::min)
     }
 
@@ -135,8 +145,30 @@ impl ReadyWork {
         let fits = |version: &Versioned<WorkDocument>| {
             filter.matches(&version.document) && version.document.visible_at <= now
         };
-        let at = self.unlocked.iter().position(fits)?;
-        self.unlocked.remove(at)
+        let (key, _) = self.unlocked.iter().find(|(_, version)| fits(version))?;
+        let key = key.clone();
+        self.unlocked.remove(&key)
+    }
+
+    /// Takes the oldest item that may be locked ahead, with the filter it was chosen by and the time to lock it for. Call
+    /// [`ReadyWork::unreserve`] when it is locked, or is not after all.
+    pub(crate) fn take_to_lock_ahead(
+        &mut self,
+        now: Millis,
+    ) -> Option<(Versioned<WorkDocument>, WorkFilter, Millis)> {
+        if self.reserved >= LOCKING_MAX {
+            return None;
+        }
+        let (filter, _) = self.recent.clone()?;
+        let ahead = WorkFilter { sessions: false, ..filter.clone() };
+        let version = self.take_unlocked(&ahead, now)?;
+        let allowance = self.allowance(&version.document);
+        if allowance.items == 0 {
+            self.put_back(version);
+            return None;
+        }
+        self.reserved += 1;
+        Some((version, filter, allowance.lock_time))
     }
 
     /// Items that were locked ahead and that no worker has taken in time.
@@ -156,7 +188,7 @@ impl ReadyWork {
 
     /// Forgets the items of an instance that was deleted.
     pub(crate) fn forget(&mut self, instance: &str) {
-        self.unlocked.retain(|version| version.document.instance_id != instance);
+        self.unlocked.retain(|_, version| version.document.instance_id != instance);
         self.locked.retain(|work| work.token.instance != instance);
     }
 
@@ -176,24 +208,53 @@ impl ReadyWork {
         self.waiting.retain(|(number, _)| *number != waiter);
     }
 
-    /// Notes that a worker has an item.
-    pub(crate) fn started(&mut self) {
+    /// Notes that a worker has an item of an instance.
+    pub(crate) fn started(&mut self, instance: &str) {
         self.executing += 1;
+        *self.executing_of.entry(instance.to_owned()).or_default() += 1;
     }
 
-    /// Notes that a worker has finished an item after this time.
-    pub(crate) fn finished(&mut self, time: Millis) {
+    /// Notes that a worker has finished an item of an instance after this time.
+    pub(crate) fn finished(&mut self, instance: &str, time: Millis) {
         self.executing = self.executing.saturating_sub(1);
+        if let Some(executing) = self.executing_of.get_mut(instance) {
+            *executing -= 1;
+            if *executing == 0 {
+                self.executing_of.remove(instance);
+            }
+        }
         self.usual_time = Some(self.usual_time.map_or(time, |usual| usual * 0.9 + time * 0.1));
+    }
+
+    /// How long to wait for further results of an instance, so that one turn takes them together: not at all unless its
+    /// other activities are about to end.
+    pub(crate) fn gathering_time(&self, instance: &str) -> Option<Millis> {
+        let usual = self.usual_time.filter(|usual| *usual <= clock::millis(GATHERING_TIME_MAX))?;
+        let expected = self.executing_of.contains_key(instance)
+            || self.locked.iter().any(|work| work.token.instance == instance);
+        expected.then_some(usual)
+    }
+
+    /// How many new items like this one may be locked ahead: none while older ones wait that nobody has locked, so that it
+    /// does not overtake them.
+    pub(crate) fn prefetch(&self, document: &WorkDocument, now: Millis) -> Prefetch {
+        let Some((filter, _)) = &self.recent else { return Prefetch::NONE };
+        let waits = |older: &Versioned<WorkDocument>| {
+            older.document.session_id.is_none()
+                && older.document.visible_at <= now
+                && filter.matches(&older.document)
+        };
+        if self.unlocked.values().any(waits) { Prefetch::NONE } else { self.allowance(document) }
     }
 
     /// How many items like this one may be locked ahead: one for each worker that waits, and as many as the busy workers
     /// will have started shortly.
-    pub(crate) fn prefetch(&self, document: &WorkDocument) -> Prefetch {
-        let none = Prefetch { items: 0, lock_time: 0.0 };
+    fn allowance(&self, document: &WorkDocument) -> Prefetch {
         // Which worker may have an item of a session is to be found out first.
         let recent = self.recent.as_ref().filter(|(filter, _)| filter.matches(document));
-        let Some((_, lock_time)) = recent.filter(|_| document.session_id.is_none()) else { return none };
+        let Some((_, lock_time)) = recent.filter(|_| document.session_id.is_none()) else {
+            return Prefetch::NONE;
+        };
         let waiting = self.waiting.iter().filter(|(_, filter)| filter.matches(document)).count();
         let workers = self.executing as Millis;
         let busy = match self.usual_time {
@@ -225,6 +286,11 @@ impl ReadyWork {
     pub(crate) fn take_overflow(&mut self) -> bool {
         std::mem::take(&mut self.overflowed)
     }
+}
+
+/// The place of an item among the others: by age.
+fn age(document: &WorkDocument) -> (OrderedTime, String) {
+    (OrderedTime(document.enqueued_at), document.id.clone())
 }
 
 #[cfg(test)]
@@ -265,21 +331,64 @@ mod tests {
     fn items_are_locked_ahead_for_workers_that_wait_or_will_soon() {
         let mut ready = ReadyWork::default();
         let item = document(None);
-        assert_eq!(ready.prefetch(&item).items, 0, "nobody asked yet");
+        assert_eq!(ready.prefetch(&item, 5.0).items, 0, "nobody asked yet");
         ready.note_request(&filter(TagFilter::DefaultOnly), 30_000.0);
         let first = ready.wait(&filter(TagFilter::DefaultOnly));
         ready.wait(&filter(TagFilter::tags(["gpu"])));
-        assert_eq!(ready.prefetch(&item), Prefetch { items: 1, lock_time: 30_000.0 });
-        ready.started();
-        ready.finished(10.0);
-        ready.started();
-        assert_eq!(ready.prefetch(&item).items, 1 + 20, "activities of 10 ms");
+        assert_eq!(ready.prefetch(&item, 5.0), Prefetch { items: 1, lock_time: 30_000.0 });
+        ready.started("i");
+        ready.finished("i", 10.0);
+        ready.started("i");
+        assert_eq!(ready.prefetch(&item, 5.0).items, 1 + 40, "activities of 10 ms");
         for _ in 0..200 {
-            ready.started();
-            ready.finished(3_600_000.0);
+            ready.started("i");
+            ready.finished("i", 3_600_000.0);
         }
-        assert_eq!(ready.prefetch(&item).items, 1, "activities of an hour");
+        assert_eq!(ready.prefetch(&item, 5.0).items, 1, "activities of an hour");
         ready.stop_waiting(first);
-        assert_eq!(ready.prefetch(&item).items, 0);
+        assert_eq!(ready.prefetch(&item, 5.0).items, 0);
+    }
+
+    #[test]
+    fn an_item_is_never_locked_ahead_of_an_older_one() {
+        let mut ready = ReadyWork::default();
+        ready.note_request(&filter(TagFilter::DefaultOnly), 30_000.0);
+        for _ in 0..4 {
+            ready.wait(&filter(TagFilter::DefaultOnly));
+        }
+        let at = |enqueued_at| {
+            let mut document = document(None);
+            (document.enqueued_at, document.visible_at) = (enqueued_at, enqueued_at);
+            document
+        };
+        let unlocked = |document| Versioned { document, etag: String::new() };
+        assert_eq!(ready.prefetch(&at(9.0), 9.0).items, 4);
+        ready.add_unlocked(unlocked(at(3.0)));
+        // One that was locked before and given back.
+        ready.put_back(unlocked(at(2.0)));
+        assert!(ready.add_found(unlocked(at(1.0)), 9.0));
+        assert_eq!(ready.prefetch(&at(9.0), 9.0).items, 0);
+        let order: Vec<Millis> = std::iter::from_fn(|| ready.take_to_lock_ahead(9.0))
+            .map(|(version, _, _)| version.document.enqueued_at)
+            .collect();
+        assert_eq!(order, [1.0, 2.0, 3.0]);
+        assert_eq!(ready.prefetch(&at(9.0), 9.0).items, 1, "three of four are being locked");
+        ready.unreserve(3);
+        ready.add_unlocked(unlocked(at(100.0)));
+        assert_eq!(ready.prefetch(&at(9.0), 9.0).items, 4, "one that is not visible yet holds up none");
+    }
+
+    #[test]
+    fn items_of_sessions_and_of_other_tags_are_not_locked_ahead() {
+        let mut ready = ReadyWork::default();
+        ready.note_request(&filter(TagFilter::DefaultOnly), 30_000.0);
+        ready.wait(&filter(TagFilter::DefaultOnly));
+        let mut of_session = document(None);
+        of_session.session_id = Some("s".to_owned());
+        for document in [of_session, document(Some("gpu"))] {
+            ready.add_unlocked(Versioned { document, etag: String::new() });
+        }
+        assert!(ready.take_to_lock_ahead(5.0).is_none());
+        assert_eq!(ready.prefetch(&document(None), 5.0).items, 1, "they hold up no others");
     }
 }

@@ -169,7 +169,7 @@ impl Core {
         let mut ready = self.work.ready.lock();
         let mut locked = 0;
         for document in &mut plan.work {
-            let allowance = ready.prefetch(document);
+            let allowance = ready.prefetch(document, now);
             if allowance.items > 0 {
                 let token = WorkToken::new(&document.instance_id, &document.id);
                 document.lock(&token.text, now + allowance.lock_time);

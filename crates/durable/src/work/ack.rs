@@ -80,7 +80,9 @@ impl Core {
             }
         }
         self.work_ended(token, clock::now());
-        self.announce_messages(message);
+        if let Some(message) = message {
+            self.announce_result(message);
+        }
         if let Some(session) = &held.version.document.session_id {
             self.note_session_activity(session).await;
         }

@@ -22,6 +22,9 @@ pub(crate) type FetchedWork = (WorkItem, String, u32);
 /// When an activity is looked at again that this process cannot execute.
 const FOREIGN_DELAY: Millis = 5_000.0;
 
+/// When an activity is looked at again that could not be locked ahead.
+const ERROR_DELAY: Millis = 1_000.0;
+
 /// How an activity is to be locked.
 #[derive(Clone, Debug)]
 struct LockRequest {
@@ -99,7 +102,9 @@ impl Core {
             let now = clock::now();
             let locked = self.work.ready.lock().take_locked(&request.filter, request.lock_time, now);
             if let Some(locked) = locked {
-                break Ok(Some(self.hand_out(locked)));
+                let work = self.hand_out(locked);
+                self.lock_more_ahead();
+                break Ok(Some(work));
             }
             let unlocked = self.work.ready.lock().take_unlocked(&request.filter, now);
             let Some(version) = unlocked else { break Ok(None) };
@@ -158,6 +163,37 @@ impl Core {
         receiver.await.unwrap_or(Ok(WorkAttempt::Gone))
     }
 
+    /// Locks the oldest activities that nobody has locked, in the background, as far as workers will have them soon.
+    fn lock_more_ahead(self: &Arc<Core>) {
+        if !self.options.prefetch {
+            return;
+        }
+        loop {
+            let next = self.work.ready.lock().take_to_lock_ahead(clock::now());
+            let Some((version, filter, lock_time)) = next else { return };
+            let core = Arc::clone(self);
+            tokio::spawn(async move {
+                let request = LockRequest { filter, lock_time, session: None };
+                let mut again = version.clone();
+                let attempt = Box::pin(core.lock_work(version, &request)).await;
+                let mut ready = core.work.ready.lock();
+                ready.unreserve(1);
+                match attempt {
+                    Ok(LockedOr::Locked(locked)) => ready.add_locked(*locked),
+                    Ok(LockedOr::Attempt(WorkAttempt::OtherOwner(version))) => ready.put_back(*version),
+                    Ok(LockedOr::Attempt(_)) => return,
+                    Err(error) => {
+                        tracing::debug!(%error, "an activity could not be locked ahead");
+                        again.document.visible_at = clock::now() + ERROR_DELAY;
+                        ready.put_back(again);
+                    }
+                }
+                drop(ready);
+                core.work.wake.notify_one();
+            });
+        }
+    }
+
     async fn lock_work(
         &self,
         mut version: Versioned<WorkDocument>,
@@ -210,9 +246,9 @@ impl Core {
         let LockedWork { token, item, version, .. } = locked;
         let text = token.text.clone();
         let attempts = version.document.attempt_count;
+        self.work.ready.lock().started(&token.instance);
         let held = HeldWork { token, version, started_at: Some(clock::now()) };
         self.held_work.lock().insert(text.clone(), held);
-        self.work.ready.lock().started();
         (item, text, attempts)
     }
 }

@@ -39,8 +39,8 @@ impl Core {
     /// Notes that the runtime no longer has a work item.
     fn work_ended(&self, token: &str, now: Millis) {
         let held = self.held_work.lock().remove(token);
-        if let Some(started_at) = held.and_then(|held| held.started_at) {
-            self.work.ready.lock().finished(now - started_at);
+        if let Some(HeldWork { token, started_at: Some(started_at), .. }) = held {
+            self.work.ready.lock().finished(&token.instance, now - started_at);
             self.options.telemetry.activity_ended(now - started_at);
         }
     }
