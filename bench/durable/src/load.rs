@@ -12,6 +12,8 @@ use duroxide::runtime::{Runtime, RuntimeOptions};
 use duroxide::{ActivityContext, Client, OrchestrationContext, OrchestrationRegistry, OrchestrationStatus};
 use futures::stream::{self, StreamExt};
 
+use crate::timed::TimedTurns;
+
 /// What an orchestration does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shape {
@@ -60,6 +62,10 @@ pub(crate) struct Measured {
     pub(crate) per_second: f64,
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
+    pub(crate) turn_p50_ms: f64,
+    pub(crate) turn_p99_ms: f64,
+    /// How long activities took in fact, on average.
+    pub(crate) activity_ms: f64,
 }
 
 /// Keeps so many orchestrations in flight for so many seconds.
@@ -82,11 +88,14 @@ async fn measure(
     plan: Plan,
     go_on: impl Fn(usize) -> bool + Copy,
 ) -> Result<Measured, String> {
-    let runtime = start(provider, plan).await;
+    let timed = Arc::new(TimedTurns::new(Arc::clone(provider)));
+    let provider: Arc<dyn Provider> = Arc::<TimedTurns>::clone(&timed);
+    let activities = Arc::new(Activities::default());
+    let runtime = start(&provider, plan, &activities).await;
     let began = clock::now();
     let results: Vec<Result<f64, String>> = stream::iter(0..)
         .take_while(|number| std::future::ready(go_on(*number)))
-        .map(|number| run_one(Arc::clone(provider), plan, number))
+        .map(|number| run_one(Arc::clone(&provider), plan, number))
         .buffer_unordered(plan.in_flight)
         .collect()
         .await;
@@ -94,8 +103,33 @@ async fn measure(
     runtime.shutdown(None).await;
     let mut times = results.into_iter().collect::<Result<Vec<f64>, String>>()?;
     times.sort_by(f64::total_cmp);
-    let at = |share: f64| times.get((times.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN);
-    Ok(Measured { per_second: times.len() as f64 / took, p50_ms: at(0.5), p99_ms: at(0.99) })
+    let turns = timed.turns_ms();
+    Ok(Measured {
+        per_second: times.len() as f64 / took,
+        p50_ms: at(&times, 0.5),
+        p99_ms: at(&times, 0.99),
+        turn_p50_ms: at(&turns, 0.5),
+        turn_p99_ms: at(&turns, 0.99),
+        activity_ms: activities.mean_ms(),
+    })
+}
+
+/// The value that this share of all is below.
+fn at(ascending: &[f64], share: f64) -> f64 {
+    ascending.get((ascending.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN)
+}
+
+/// The activities that were executed.
+#[derive(Debug, Default)]
+struct Activities {
+    count: AtomicUsize,
+    micros: AtomicUsize,
+}
+
+impl Activities {
+    fn mean_ms(&self) -> f64 {
+        self.micros.load(Ordering::Relaxed) as f64 / 1000.0 / self.count.load(Ordering::Relaxed) as f64
+    }
 }
 
 async fn run_one(provider: Arc<dyn Provider>, plan: Plan, number: usize) -> Result<f64, String> {
@@ -125,7 +159,7 @@ pub(crate) async fn with_backlog(provider: &Arc<dyn Provider>, depth: usize, sec
     let plan = Plan { shape: Shape::FanOut(1), activity_ms: 0, dispatchers: 4, in_flight: 1 };
     let before = COUNTED.load(Ordering::Relaxed);
     let began = clock::now();
-    let runtime = start(provider, plan).await;
+    let runtime = start(provider, plan, &Arc::default()).await;
     let limit = Duration::from_secs(seconds);
     while began.elapsed() < limit && COUNTED.load(Ordering::Relaxed) - before < depth {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -138,14 +172,21 @@ pub(crate) async fn with_backlog(provider: &Arc<dyn Provider>, depth: usize, sec
 /// Activities of the orchestrations that wait, so far.
 static COUNTED: AtomicUsize = AtomicUsize::new(0);
 
-async fn start(provider: &Arc<dyn Provider>, plan: Plan) -> Arc<Runtime> {
+async fn start(provider: &Arc<dyn Provider>, plan: Plan, measured: &Arc<Activities>) -> Arc<Runtime> {
     let time = Duration::from_millis(plan.activity_ms);
+    let measured = Arc::clone(measured);
     let activities = ActivityRegistry::builder()
-        .register("Work", move |_: ActivityContext, input: String| async move {
-            if !time.is_zero() {
-                tokio::time::sleep(time).await;
+        .register("Work", move |_: ActivityContext, input: String| {
+            let measured = Arc::clone(&measured);
+            async move {
+                let began = clock::now();
+                if !time.is_zero() {
+                    tokio::time::sleep(time).await;
+                }
+                measured.count.fetch_add(1, Ordering::Relaxed);
+                measured.micros.fetch_add(began.elapsed().as_micros() as usize, Ordering::Relaxed);
+                Ok(input)
             }
-            Ok(input)
         })
         .register("Count", |_: ActivityContext, input: String| async move {
             COUNTED.fetch_add(1, Ordering::Relaxed);

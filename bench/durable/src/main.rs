@@ -8,6 +8,7 @@ mod cost;
 mod load;
 mod report;
 mod subject;
+mod timed;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -107,6 +108,14 @@ async fn throughput(options: &Options, peri: &Peri, report: &mut Report) -> Resu
                     report.add(&name, kind.name(), result.per_second, "/s");
                     report.add(&format!("{name}: P50 of an orchestration"), kind.name(), result.p50_ms, "ms");
                     report.add(&format!("{name}: P99 of an orchestration"), kind.name(), result.p99_ms, "ms");
+                    report.add(&format!("{name}: P50 of a turn"), kind.name(), result.turn_p50_ms, "ms");
+                    report.add(&format!("{name}: P99 of a turn"), kind.name(), result.turn_p99_ms, "ms");
+                    if activity_ms > 0 {
+                        // A timer fires up to a millisecond late: that share is nobody's.
+                        let share = result.per_second / possible * result.activity_ms / activity_ms as f64;
+                        report.add(&format!("{name}: an activity lasts"), kind.name(), result.activity_ms, "ms");
+                        report.add(&format!("{name}: the workers are busy"), kind.name(), 100.0 * share, "%");
+                    }
                 }
             }
         }

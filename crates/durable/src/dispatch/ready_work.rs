@@ -1,6 +1,6 @@
 //! Activities that wait for a worker.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use duroxide::providers::{TagFilter, WorkItem};
@@ -60,7 +60,8 @@ impl Prefetch {
 /// Items that this process knows of: locked for its workers, or free.
 #[derive(Debug, Default)]
 pub(crate) struct ReadyWork {
-    locked: VecDeque<LockedWork>,
+    /// By age, as below.
+    locked: BTreeMap<(OrderedTime, String), LockedWork>,
     /// By age: the oldest is taken first, however it became known.
     unlocked: BTreeMap<(OrderedTime, String), Versioned<WorkDocument>>,
     /// The filters of workers that wait.
@@ -72,6 +73,8 @@ pub(crate) struct ReadyWork {
     reserved: usize,
     /// The number of items that workers have.
     executing: usize,
+    /// The largest number of workers seen lately.
+    workers: usize,
     /// The number of items that workers have, by instance.
     executing_of: HashMap<String, usize>,
     /// The usual time from a worker's getting an item to its asking for the next.
@@ -117,7 +120,7 @@ impl ReadyWork {
 
     /// Adds an item that was locked for a worker of this process.
     pub(crate) fn add_locked(&mut self, work: LockedWork) {
-        self.locked.push_back(work);
+        self.locked.insert(age(&work.version.document), work);
     }
 
     /// Takes an item that is locked already, and whose lock lasts long enough.
@@ -132,8 +135,8 @@ impl ReadyWork {
             filter.matches(document)
                 && document.locked_until.is_some_and(|until| until - now >= lock_time * 0.75)
         };
-        let at = self.locked.iter().position(fits)?;
-        self.locked.remove(at)
+        let key = self.locked.iter().find(|(_, work)| fits(work))?.0.clone();
+        self.locked.remove(&key)
     }
 
     /// Takes an item that has to be locked.
@@ -145,8 +148,7 @@ impl ReadyWork {
         let fits = |version: &Versioned<WorkDocument>| {
             filter.matches(&version.document) && version.document.visible_at <= now
         };
-        let (key, _) = self.unlocked.iter().find(|(_, version)| fits(version))?;
-        let key = key.clone();
+        let key = self.unlocked.iter().find(|(_, version)| fits(version))?.0.clone();
         self.unlocked.remove(&key)
     }
 
@@ -174,22 +176,26 @@ impl ReadyWork {
     /// Items that were locked ahead and that no worker has taken in time.
     pub(crate) fn take_aged(&mut self, now: Millis) -> Vec<LockedWork> {
         let age_max = clock::millis(PREFETCH_AGE_MAX);
-        let (aged, fresh) = std::mem::take(&mut self.locked)
-            .into_iter()
-            .partition::<VecDeque<_>, _>(|work| now - work.locked_at > age_max);
-        self.locked = fresh;
-        aged.into()
+        let is_aged = |work: &LockedWork| now - work.locked_at > age_max;
+        let keys: Vec<_> =
+            self.locked.iter().filter(|(_, work)| is_aged(work)).map(|(key, _)| key.clone()).collect();
+        let aged: Vec<LockedWork> = keys.iter().filter_map(|key| self.locked.remove(key)).collect();
+        if !aged.is_empty() {
+            // There may be fewer workers than there were.
+            self.workers = self.executing + self.waiting.len();
+        }
+        aged
     }
 
     /// All items that were locked ahead.
     pub(crate) fn take_all_locked(&mut self) -> Vec<LockedWork> {
-        std::mem::take(&mut self.locked).into()
+        std::mem::take(&mut self.locked).into_values().collect()
     }
 
     /// Forgets the items of an instance that was deleted.
     pub(crate) fn forget(&mut self, instance: &str) {
         self.unlocked.retain(|_, version| version.document.instance_id != instance);
-        self.locked.retain(|work| work.token.instance != instance);
+        self.locked.retain(|_, work| work.token.instance != instance);
     }
 
     /// Notes that a worker asks for an item.
@@ -201,6 +207,7 @@ impl ReadyWork {
     pub(crate) fn wait(&mut self, filter: &WorkFilter) -> u64 {
         self.next_waiter += 1;
         self.waiting.push((self.next_waiter, filter.clone()));
+        self.workers = self.workers.max(self.executing + self.waiting.len());
         self.next_waiter
     }
 
@@ -211,6 +218,7 @@ impl ReadyWork {
     /// Notes that a worker has an item of an instance.
     pub(crate) fn started(&mut self, instance: &str) {
         self.executing += 1;
+        self.workers = self.workers.max(self.executing + self.waiting.len());
         *self.executing_of.entry(instance.to_owned()).or_default() += 1;
     }
 
@@ -231,20 +239,21 @@ impl ReadyWork {
     pub(crate) fn gathering_time(&self, instance: &str) -> Option<Millis> {
         let usual = self.usual_time.filter(|usual| *usual <= clock::millis(GATHERING_TIME_MAX))?;
         let expected = self.executing_of.contains_key(instance)
-            || self.locked.iter().any(|work| work.token.instance == instance);
+            || self.locked.values().any(|work| work.token.instance == instance);
         expected.then_some(usual)
     }
 
-    /// How many new items like this one may be locked ahead: none while older ones wait that nobody has locked, so that it
-    /// does not overtake them.
+    /// How many new items like this one may be locked ahead. Older ones that nobody has locked come first.
     pub(crate) fn prefetch(&self, document: &WorkDocument, now: Millis) -> Prefetch {
         let Some((filter, _)) = &self.recent else { return Prefetch::NONE };
-        let waits = |older: &Versioned<WorkDocument>| {
+        let waits = |older: &&Versioned<WorkDocument>| {
             older.document.session_id.is_none()
                 && older.document.visible_at <= now
                 && filter.matches(&older.document)
         };
-        if self.unlocked.values().any(waits) { Prefetch::NONE } else { self.allowance(document) }
+        let older = self.unlocked.values().filter(waits).take(PREFETCHED_MAX).count();
+        let Prefetch { items, lock_time } = self.allowance(document);
+        Prefetch { items: items.saturating_sub(older), lock_time }
     }
 
     /// How many items like this one may be locked ahead: one for each worker that waits, and as many as the busy workers
@@ -256,12 +265,12 @@ impl ReadyWork {
             return Prefetch::NONE;
         };
         let waiting = self.waiting.iter().filter(|(_, filter)| filter.matches(document)).count();
-        let workers = self.executing as Millis;
         let busy = match self.usual_time {
-            Some(usual) if self.executing > 0 => {
-                (workers * clock::millis(PREFETCH_TIME) / usual.max(0.1)) as usize
+            Some(usual) => {
+                let busy = self.workers.saturating_sub(self.waiting.len()) as Millis;
+                (busy * clock::millis(PREFETCH_TIME) / usual.max(0.1)) as usize
             }
-            _ => 0,
+            None => 0,
         };
         let items = (waiting + busy).min(PREFETCHED_MAX).saturating_sub(self.locked.len() + self.reserved);
         Prefetch { items, lock_time: *lock_time }
@@ -350,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_is_never_locked_ahead_of_an_older_one() {
+    fn older_items_are_locked_ahead_first() {
         let mut ready = ReadyWork::default();
         ready.note_request(&filter(TagFilter::DefaultOnly), 30_000.0);
         for _ in 0..4 {
@@ -367,7 +376,7 @@ mod tests {
         // One that was locked before and given back.
         ready.put_back(unlocked(at(2.0)));
         assert!(ready.add_found(unlocked(at(1.0)), 9.0));
-        assert_eq!(ready.prefetch(&at(9.0), 9.0).items, 0);
+        assert_eq!(ready.prefetch(&at(9.0), 9.0).items, 1, "three of four places are theirs");
         let order: Vec<Millis> = std::iter::from_fn(|| ready.take_to_lock_ahead(9.0))
             .map(|(version, _, _)| version.document.enqueued_at)
             .collect();

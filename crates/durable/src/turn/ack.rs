@@ -183,7 +183,7 @@ impl Core {
     /// Tells the dispatchers of this process what a turn has enqueued, and remembers the instance for its next turn.
     /// Returns the messages to other instances.
     fn note_commit(
-        &self,
+        self: &Arc<Core>,
         held: &HeldTurn,
         ack: Ack,
         plan: AckPlan,
@@ -215,7 +215,7 @@ impl Core {
     }
 
     /// Tells the workers of this process what to execute.
-    fn note_work(&self, documents: Vec<WorkDocument>, etags: Vec<String>) {
+    fn note_work(self: &Arc<Core>, documents: Vec<WorkDocument>, etags: Vec<String>) {
         if documents.is_empty() {
             return;
         }
@@ -239,6 +239,7 @@ impl Core {
                 _ => self.announce_work([version]),
             }
         }
+        self.lock_more_ahead();
     }
 }
 

@@ -164,7 +164,7 @@ impl Core {
     }
 
     /// Locks the oldest activities that nobody has locked, in the background, as far as workers will have them soon.
-    fn lock_more_ahead(self: &Arc<Core>) {
+    pub(crate) fn lock_more_ahead(self: &Arc<Core>) {
         if !self.options.prefetch {
             return;
         }
