@@ -23,6 +23,7 @@ mod outbox;
 mod provider;
 mod provider_admin;
 mod queries;
+pub mod replay;
 mod retry;
 mod sessions;
 mod slots;

@@ -12,6 +12,7 @@ mod factory;
 mod large_turns;
 mod leases;
 mod outages;
+mod replay;
 mod retention;
 mod running;
 mod samples;
