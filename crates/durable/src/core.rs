@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -25,7 +25,9 @@ pub(crate) struct Core {
     pub(crate) cache: InstanceCache,
     pub(crate) instances: Queue<ReadyInstances>,
     pub(crate) work: Queue<ReadyWork>,
-    /// Notifies those that wait for a dispatcher to have locked an instance, or not.
+    /// The number of attempts to lock an instance whose result no dispatcher has yet.
+    pub(crate) attempts: AtomicUsize,
+    /// Notifies those that wait for the end of an attempt.
     pub(crate) settled: Notify,
     /// Turns that the runtime has, by lock token.
     pub(crate) turns: Mutex<HashMap<String, Arc<tokio::sync::Mutex<HeldTurn>>>>,
@@ -70,6 +72,7 @@ impl Core {
             store,
             options,
             timestamps: Timestamps::default(),
+            attempts: AtomicUsize::new(0),
             settled: Notify::new(),
             turns: Mutex::default(),
             held_work: Mutex::default(),

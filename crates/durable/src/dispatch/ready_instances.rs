@@ -234,11 +234,6 @@ impl ReadyInstances {
         }
     }
 
-    /// Whether some dispatcher tries to lock an instance.
-    pub(crate) fn is_locking(&self) -> bool {
-        self.entries.values().any(|entry| entry.held_until == Some(Millis::INFINITY))
-    }
-
     /// Forgets an instance that was deleted.
     pub(crate) fn forget(&mut self, instance: &str) {
         if let Some(entry) = self.entries.remove(instance) {

@@ -1,6 +1,7 @@
 //! Finds an instance that has messages, and locks it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use duroxide::providers::{DispatcherCapabilityFilter, OrchestrationItem};
@@ -29,18 +30,36 @@ enum Fetch {
     Nothing,
 }
 
+/// Counts among the attempts to lock an instance until a dispatcher has the result, or the lock is released again.
+struct Attempt {
+    core: Arc<Core>,
+}
+
+impl Attempt {
+    fn new(core: &Arc<Core>) -> Attempt {
+        core.attempts.fetch_add(1, Ordering::Relaxed);
+        Attempt { core: Arc::clone(core) }
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        self.core.attempts.fetch_sub(1, Ordering::Relaxed);
+        self.core.settled.notify_waiters();
+    }
+}
+
 /// A turn on its way to a dispatcher. If that stops waiting, the lock is released.
 struct Unclaimed {
-    core: Arc<Core>,
+    attempt: Option<Attempt>,
     fetch: Option<Result<Fetch>>,
 }
 
 impl Drop for Unclaimed {
     fn drop(&mut self) {
-        if let Some(Ok(Fetch::Turn(turn))) = self.fetch.take() {
-            let core = Arc::clone(&self.core);
+        if let (Some(Ok(Fetch::Turn(turn))), Some(attempt)) = (self.fetch.take(), self.attempt.take()) {
             tokio::spawn(async move {
-                if let Err(error) = core.abandon_turn(&turn.1, None, true).await {
+                if let Err(error) = attempt.core.abandon_turn(&turn.1, None, true).await {
                     tracing::debug!(%error, "a lock that nobody waits for will expire");
                 }
             });
@@ -132,14 +151,14 @@ impl Core {
         request: &LockRequest,
     ) -> Result<Fetch> {
         let (sender, receiver) = oneshot::channel();
-        let (core, request) = (Arc::clone(self), request.clone());
+        let (attempt, request) = (Attempt::new(self), request.clone());
         tokio::spawn(async move {
+            let core = &attempt.core;
             let instance = candidate.instance.clone();
-            let attempt = Box::pin(core.lock_candidate(candidate, &request)).await;
-            let fetch = core.note_attempt(&instance, attempt);
-            core.settled.notify_waiters();
+            let result = Box::pin(core.lock_candidate(candidate, &request)).await;
+            let fetch = core.note_attempt(&instance, result);
             // If nobody waits for it, it is dropped, and with it the lock.
-            let _ = sender.send(Unclaimed { core: Arc::clone(&core), fetch: Some(fetch) });
+            let _ = sender.send(Unclaimed { attempt: Some(attempt), fetch: Some(fetch) });
         });
         match receiver.await {
             Ok(mut unclaimed) => unclaimed.fetch.take().unwrap_or(Ok(Fetch::Nothing)),
@@ -154,7 +173,7 @@ impl Core {
         let settled = self.settled.notified();
         tokio::pin!(settled);
         settled.as_mut().enable();
-        if !self.instances.ready.lock().is_locking() {
+        if self.attempts.load(Ordering::Relaxed) == 0 {
             return false;
         }
         tokio::time::timeout(SETTLE_TIME, settled).await.is_ok()
